@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from venture_lite import Venture, VentureError
 from venture_lite.draws import pictures, plots
 from venture_lite.draws.draws import Draws
+from venture_lite.session.auto.running import AutoRun
 from venture_lite.shell.cli import main
 from venture_lite.shell.painter import Painter
 
@@ -178,31 +181,63 @@ def test_pictures_without_matplotlib_say_what_to_install(
     assert "venture-lite[plots]" in capsys.readouterr().err
 
 
-class TestPainter:
-    """A process that makes pictures. Seen to fail where failures are not handed over, and where a process that is gone
-    is waited for."""
+def noting(method: Callable[..., Any], seen: list[str]) -> Callable[..., Any]:
+    """The method, of which each call is noted."""
 
-    def test_writes_one_after_the_other(self, tmp_path: Path) -> None:
+    def noted(*arguments: Any) -> Any:
+        seen.append(method.__name__)
+        return method(*arguments)
+
+    return noted
+
+
+class TestPainter:
+    """A process that makes pictures. Seen to fail where a process that is gone is waited for, where what was begun is
+    given for other draws, and where nothing is begun."""
+
+    def test_makes_one_after_the_other(self) -> None:
         pytest.importorskip("matplotlib")
         painter = Painter()
         try:
-            for name in ("a", "b"):
-                painter.write(of(x=np.linspace(0.0, 1.0, 50)), tmp_path / "new" / f"{name}.png")
-                assert (tmp_path / "new" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-            (tmp_path / "file").write_text("")
-            with pytest.raises(VentureError, match="cannot write"):
-                painter.write(of(x=np.zeros(5)), tmp_path / "file" / "c.png")
-            painter.write(of(x=np.zeros(5)), tmp_path / "d.png")
+            for draws in (of(x=np.linspace(0.0, 1.0, 50)), of(x=np.zeros(5))):
+                assert painter.png(draws) == pictures.png(draws)
         finally:
             painter.end()
-        assert (tmp_path / "d.png").exists()
 
-    def test_may_be_gone(self, tmp_path: Path) -> None:
+    def test_makes_what_is_asked_for_whatever_was_begun(self) -> None:
         pytest.importorskip("matplotlib")
-        painter = Painter()
-        if painter._connection is not None:
-            painter._process.kill()
-            painter._process.join()
-        painter.write(of(x=np.arange(5.0)), tmp_path / "a.png")
-        assert (tmp_path / "a.png").exists()
-        painter.end()
+        painter, (draws, others) = Painter(), (of(x=np.linspace(0.0, 1.0, 50)), of(x=np.zeros(5)))
+        try:
+            for begun, asked in ((draws, draws), (draws, others), (draws, draws)):
+                painter.begin(begun)
+                assert painter.png(asked) == pictures.png(asked)
+        finally:
+            painter.end()
+
+    def test_may_be_gone(self) -> None:
+        pytest.importorskip("matplotlib")
+        for is_begun in (False, True):
+            painter, draws = Painter(), of(x=np.arange(5.0))
+            if is_begun:
+                painter.begin(draws)
+            if painter._connection is not None:
+                painter._process.kill()
+                painter._process.join()
+            assert painter.png(draws) == pictures.png(draws)
+            painter.end()
+
+    def test_begins_where_auto_looks_at_other_paths(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        pytest.importorskip("matplotlib")
+        seen: list[str] = []
+        for owner, name in ((Painter, "begin"), (Painter, "png"), (AutoRun, "_compare")):
+            monkeypatch.setattr(owner, name, noting(getattr(owner, name), seen))
+        program = tmp_path / "p.vnt"
+        program.write_text("[assume x (normal 0 1)] [observe (normal x 1) 1.0]")
+        assert main(["run", str(program), "--auto", "--draws", "50", "--plots", str(tmp_path)]) == 0
+        assert (tmp_path / "plot-1.png").read_bytes().startswith(b"\x89PNG")
+        assert seen == ["begin", "_compare", "png"]
+
+    def test_cannot_write_to_a_file_that_stands_for_a_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(VentureError, match="cannot write"):
+            pictures.write(b"", tmp_path / "file" / "c.png")

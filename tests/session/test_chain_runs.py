@@ -3,6 +3,7 @@ between."""
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -10,6 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -98,6 +100,19 @@ def test_the_chains_do_run_in_other_processes(in_processes: None) -> None:
 def test_a_short_program_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain_runs.ChainRuns, "_fork", lambda self: pytest.fail("a short program went elsewhere"))
     mixture().infer("(mh default one 10)")
+
+
+@pytest.mark.parametrize(("seconds", "leaves"), [(0.001, False), (0.005, True)])
+def test_many_short_chains_stay_here(monkeypatch: pytest.MonkeyPatch, seconds: float, leaves: bool) -> None:
+    """By a clock that goes on by as many seconds at each look, of which a chain takes forty."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    ticks, forks = itertools.count(), []
+    monkeypatch.setattr(chain_runs, "time", SimpleNamespace(monotonic=lambda: next(ticks) * seconds))
+    monkeypatch.setattr(chain_runs.ChainRuns, "_fork", lambda runs: forks.append(len(runs._waiting)))
+    v = Venture(seed=1, chains=20)
+    v.assume("x", "(normal 0 1)")
+    v.infer("(repeat 20 (mh default one 1))")
+    assert forks == ([18] if leaves else [])
 
 
 @pytest.mark.thorough

@@ -449,6 +449,13 @@ class Draws(Mapping[str, np.ndarray]):
             isinstance(name, str) and (as_collected(name) in known or self._calls(name) is not None)
         )
 
+    def holds(self, other: Draws) -> bool:
+        """Whether the values are those of `other`: the very arrays, as a copy with another preface has them."""
+        pairs = list(zip(self._chains, other._chains, strict=False))
+        return self.chain_count == other.chain_count and all(
+            a.keys() == b.keys() and all(values is b[name] for name, values in a.items()) for a, b in pairs
+        )
+
     def __eq__(self, other: object) -> bool:
         return self is other
 

@@ -81,16 +81,20 @@ def figure(draws: Draws) -> Figure:
     return made
 
 
-def write(draws: Draws, path: Path) -> None:
-    """Write the draws' figure to a file, in the format of its suffix.
+def png(draws: Draws) -> bytes:
+    """The draws' figure as what stands in a file. Raises VentureError where matplotlib is not installed."""
+    from io import BytesIO
 
-    Raises:
-        VentureError: matplotlib is not installed, or the file cannot be written.
-    """
-    made = figure(draws)
+    made, content = figure(draws), BytesIO()
+    made.savefig(content, format="png", dpi=DOTS_PER_INCH)
+    return content.getvalue()
+
+
+def write(picture: bytes, path: Path) -> None:
+    """Write a picture to a file, in a folder that need not be there. Raises VentureError where it cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        made.savefig(path, dpi=DOTS_PER_INCH)
+        path.write_bytes(picture)
     except OSError as error:
         raise VentureError(f"cannot write {path}: {error.strerror or error}") from error
 

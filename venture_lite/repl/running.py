@@ -126,5 +126,5 @@ class _Run:
             conversation.pictures_folder = settings.plots or Path(tempfile.mkdtemp(prefix="venture-plots-"))
         conversation.pictures += 1
         path = conversation.pictures_folder / f"plot-{conversation.pictures}.png"
-        pictures.write(plotted, path)
+        pictures.write(pictures.png(plotted), path)
         conversation.say(f"picture: {path}")

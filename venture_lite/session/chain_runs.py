@@ -1,7 +1,8 @@
 """An inference program on every chain of a session, in processes of their own where that pays; it can go on.
 
 The first chain runs here. Where that takes more than PATIENCE seconds, the chains that have not begun go to processes
-forked from this one, which know all that it knows: registered procedures go along, and a short program pays nothing.
+forked from this one, which know all that it knows: registered procedures go along, and a short program pays nothing, be
+its chains ever so many.
 The clock decides where and when a chain runs (`turns.py`) and never what it draws, for each has its trace and its
 generator. A process keeps its chain until the program is over, and then hands back its state (`trace/handover.py`).
 
@@ -49,6 +50,8 @@ from venture_lite.trace.handover import Handover
 
 PATIENCE = 0.25
 """Seconds that a program runs before chains go to other processes, whose start takes a tenth of that."""
+SHORT = 0.08
+"""Seconds of a chain of which half, which two processors save, is no more than the start of its process."""
 LOOK_SECONDS = 0.1
 """How often the processes are heard while a chain runs here."""
 
@@ -93,8 +96,8 @@ class ChainRuns:
         self._given: dict[int, ChainOutcome] = {}
         # how often the program runs now, and has been asked to run in all
         self._times = self._total = 0
-        # when chains go to other processes, and when these are heard next
-        self._due = self._next_look = 0.0
+        # when this run began, when chains go to other processes, and when these are heard next
+        self._began = self._due = self._next_look = 0.0
         # whether chains are to stop because another did
         self._stopped = False
         # what chains elsewhere have warned of
@@ -131,7 +134,8 @@ class ChainRuns:
         An error of any kind, and Ctrl-C, carries the draws made so far as `draws`; each chain is then as its last whole
         transition left it. Where a chain's process is lost the others come to their end.
         """
-        self._times, self._total, self._due = times, self._total + times, time.monotonic() + PATIENCE
+        self._times, self._total, self._began = times, self._total + times, time.monotonic()
+        self._due = self._began + PATIENCE
         if self._make_crew is not None:
             self._send_away(self._make_crew)
         for index in self._others:
@@ -198,8 +202,9 @@ class ChainRuns:
         """Whether a chain that runs here is to stop, which it asks at each transition; out of its turn it waits."""
         now = time.monotonic()
         if self._waiting and now >= self._due:
-            self._due = math.inf
-            if self._others is self._forked and not self._in_loop and run.is_alone() and self._can_fork():
+            self._due = now + PATIENCE if self._are_short(now) else math.inf
+            is_free = self._others is self._forked and not self._in_loop and run.is_alone()
+            if self._due == math.inf and is_free and self._can_fork():
                 self._fork()
         if now >= self._next_look:
             self._next_look = now + LOOK_SECONDS
@@ -209,6 +214,11 @@ class ChainRuns:
                 break
             self._hear(min(seconds, TURN_LOOK_SECONDS))
         return is_over
+
+    def _are_short(self, now: float) -> bool:
+        """Whether chains end here in the time that another process would gain."""
+        ended = len(self._runs) - len(self._waiting) - 1
+        return now - self._began < ended * SHORT
 
     # ----------------------------------------------------------------------------------------------- processes
 

@@ -56,6 +56,7 @@ class Runner:
         self._running: list[Path] = []
         # told what each directive inside a loop or a loaded file gave, as it comes
         self._on_part: Callable[[DirectiveResult], None] | None = None
+        self._on_draws: Callable[[Draws], None] = lambda draws: None
         # what the inferences of the text would do, where they are explained in place of run
         self._explained: list[Explanation] | None = None
         # names that the rest of the text will assume; None where nobody knows what comes
@@ -70,22 +71,25 @@ class Runner:
         on_value: Callable[[DirectiveResult], None],
         program: tuple[Directive, ...] | None = None,
         on_part: Callable[[DirectiveResult], None] | None = None,
+        on_draws: Callable[[Draws], None] = lambda draws: None,
     ) -> None:
         """Run a program, and tell each directive's value as it comes; `program` is what the source says, if known.
 
         `on_part` is told what the directives gave of a loop that runs pass by pass, or of a loaded file, while that
-        is under way: an interruption later leaves their values told.
+        is under way: an interruption later leaves their values told. `on_draws` is told what `auto` drew while it still
+        looks whether there is more to say of them.
         """
 
         def run(directive: Directive, given: Given) -> None:
             with self.chains.interruption.delivered():
                 on_value(DirectiveResult(directive, self._run_one(directive, given)))
 
-        before, self._on_part = self._on_part, on_part
+        before = self._on_part, self._on_draws
+        self._on_part, self._on_draws = on_part, on_draws
         try:
             self._each(source, parse_program(source) if program is None else program, parameters, run)
         finally:
-            self._on_part = before
+            self._on_part, self._on_draws = before
 
     def _each(
         self,
@@ -238,7 +242,7 @@ class Runner:
             runner = self.anew(options.chains) if is_one else self
             run = partial(queries.chain_runs, runner.chains, given=given, directory=runner.directory)
             others = partial(self._others, runner.chains.count, given)
-            automatic = AutoRun(runner.chains.models[0], run, others, options, began, target, tried)
+            automatic = AutoRun(runner.chains.models[0], run, others, options, began, target, tried, self._on_draws)
             try:
                 draws = automatic.draws()
             except BaseException as error:

@@ -151,12 +151,14 @@ class Venture:
         on_value: Callable[[DirectiveResult], None],
         program: tuple[syntax.Directive, ...] | None = None,
         on_part: Callable[[DirectiveResult], None] | None = None,
+        on_draws: Callable[[Draws], None] = lambda draws: None,
     ) -> None:
         """Run a program, and tell each directive's result as it comes; `program` is the source parsed, if it is.
 
-        `on_part` is told the results inside a loop that runs pass by pass, or a loaded file, as they come.
+        `on_part` is told the results inside a loop that runs pass by pass, or a loaded file, as they come; `on_draws`
+        what `auto` drew, while it still looks whether there is more to say of them.
         """
-        self._runner.run(source, parameters, on_value, program, on_part)
+        self._runner.run(source, parameters, on_value, program, on_part, on_draws)
 
     # ---------------------------------------------------------------------------------------------- directives
 

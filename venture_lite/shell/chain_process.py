@@ -39,6 +39,9 @@ class Listener(Protocol):
     def report(self, report: RunReport) -> None:
         """A directive's value, joined over the chains."""
 
+    def drawn(self, draws: Draws) -> None:
+        """What `auto` drew, which is reported once there is no more to say of it."""
+
     def warn(self, text: str) -> None:
         """A warning."""
 
@@ -143,6 +146,9 @@ class Sender:
     def report(self, report: RunReport) -> None:
         self._put(report)
         self._told += 1
+
+    def drawn(self, draws: Draws) -> None:
+        """Chains apart have draws of their own, which are pictured when they are joined."""
 
     def warn(self, text: str) -> None:
         self._put(Heard("warn", (text,)))

@@ -9,7 +9,6 @@ import contextlib
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from venture_lite.errors import VentureError
@@ -26,6 +25,8 @@ class Painter:
     def __init__(self) -> None:
         """Begins to get ready, where there is a processor to spare."""
         self._connection: Connection | None = None
+        # what it is at work on
+        self._begun: Draws | None = None
         if not hasattr(os, "fork") or sys.platform == "darwin" or len(os.sched_getaffinity(0)) < 2:
             return
         import multiprocessing
@@ -36,24 +37,36 @@ class Painter:
         self._process.start()
         other.close()
 
-    def write(self, draws: Draws, path: Path) -> None:
-        """Write the draws' figure to a file.
+    def begin(self, draws: Draws) -> None:
+        """Make the picture of draws while something else is done here: it will be asked for next."""
+        if self._connection is not None and self._begun is None:
+            with contextlib.suppress(OSError):
+                self._connection.send(draws)
+                self._begun = draws
 
-        Raises VentureError where matplotlib is not installed, or the file cannot be written.
-        """
+    def png(self, draws: Draws) -> bytes:
+        """The draws' picture. Raises VentureError where matplotlib is not installed."""
         try:
             if self._connection is not None:
-                self._connection.send((draws, path))
-                failure = self._connection.recv()
-                if failure is not None:
-                    raise VentureError(*failure)
-                return
+                if self._begun is None or not self._begun.holds(draws):
+                    self._take()
+                    self.begin(draws)
+                made = self._take()
+                if isinstance(made, bytes):
+                    return made
         except (EOFError, OSError):
             # it was ended; then the picture is made here
             self.end()
         from venture_lite.draws import pictures
 
-        pictures.write(draws, path)
+        return pictures.png(draws)
+
+    def _take(self) -> bytes | None:
+        """What was begun, if it is made: errors are met again where the picture is made here."""
+        if self._connection is None or self._begun is None:
+            return None
+        self._begun = None
+        return self._connection.recv()  # type: ignore[no-any-return]
 
     def end(self) -> None:
         if self._connection is not None:
@@ -74,16 +87,14 @@ def _paint(connection: Connection, other: Connection) -> None:
         pictures.get_ready()
     with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
-            draws, path = connection.recv()
-            connection.send(_failure(draws, path))
+            connection.send(_made(connection.recv()))
 
 
-def _failure(draws: Draws, path: Path) -> tuple[str, None, str | None] | None:
-    """What a picture fails with, as arguments of the error; None where it is written."""
+def _made(draws: Draws) -> bytes | None:
+    """None where no picture can be made, which its parent will find out and tell."""
     from venture_lite.draws import pictures
 
     try:
-        pictures.write(draws, path)
-    except VentureError as error:
-        return error.message, None, error.hint
-    return None
+        return pictures.png(draws)
+    except VentureError:
+        return None

@@ -77,6 +77,11 @@ class Printer:
         if failure is not None:
             raise failure
 
+    def drawn(self, draws: Draws) -> None:
+        """Let the picture be made of draws that will be reported."""
+        if self._plots is not None and self._painter is not None:
+            self._painter.begin(draws)
+
     def tell_of_earlier_files(self) -> None:
         """What an earlier run left beside the files of this one would be taken for its draws."""
         if self._out is None or not self._written_to:
@@ -117,13 +122,11 @@ class Printer:
         shown = draws.pictured
         if self._plots is None or shown is None:
             return None
-        if self._painter is None:
-            from venture_lite.draws.pictures import write
-        else:
-            write = self._painter.write
+        from venture_lite.draws import pictures
+
         self._pictures_written += 1
         path = self._plots / f"plot-{self._pictures_written}.png"
-        write(shown, path)
+        pictures.write(pictures.png(shown) if self._painter is None else self._painter.png(shown), path)
         self._say(f"picture written to {path}")
         return path
 

@@ -38,7 +38,7 @@ from venture_lite.inference.signals import Stop, blocked
 from venture_lite.program.supplied import Parameters
 from venture_lite.shell.chain_process import ChainFailed, Heard, Listener, Message, Piece, Stopped, work
 from venture_lite.shell.data import Options
-from venture_lite.shell.report import RunReport, warnings_to
+from venture_lite.shell.report import RunReport, portable, warnings_to
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -127,10 +127,13 @@ def run_chain(
         with reporting():
             listener.report(RunReport.of(result, job.chains if job.together else 1))
 
+    def drawn(draws: Draws) -> None:
+        listener.drawn(portable(draws))
+
     with session(job, chain, listener) as (model, parameters):
         if look_at is not None:
             look_at(model.collecting)
-        model.run_source(job.source, parameters, told, on_part=told)
+        model.run_source(job.source, parameters, told, on_part=told, on_draws=drawn)
         for remark in parameters.unread():
             listener.warn(remark)
         for option, names in job.options.given:

@@ -126,15 +126,16 @@ class AutoRun:
         began: float,
         target: float = TARGETS[0],
         tried: str = "",
+        on_draws: Callable[[Draws], None] = lambda draws: None,
     ) -> None:
         """`model` is the first chain's, `others` makes so many traces for what is no draw, `target` is the acceptance
         to which the steps of paths are tuned, after what was `tried` before; the seconds of the options count from
-        `began`, a monotonic time.
+        `began`, a monotonic time. `on_draws` is told the draws before other paths are looked at.
 
         Raises KernelError for a model that no program can be composed for, or whose posterior is improper.
         """
         self._run, self._others, self._options, self._began = run, others, options, began
-        self._model = model
+        self._model, self._on_draws = model, on_draws
         self.target = target
         self.composed, self.left_out = composed(model, options.warmup, options.collect, target)
         if target == TARGETS[0]:
@@ -177,6 +178,7 @@ class AutoRun:
             draws = self._enough(runs)
         self._drawing = time.monotonic() - here - self._warming
         if not self.should_be_finer and self._is_joined:
+            self._on_draws(draws)
             self._compare(draws)
         return draws
 

@@ -80,6 +80,7 @@ def test_what_was_made_does_not_change_and_keeps_its_order() -> None:
         ("lookup", (3, 0), "lookup: collection must be a list, a vector, a matrix, a string or a dictionary, got 3"),
         ("lookup", ("", 0), "lookup: position 0 of an empty string"),
         ("lookup", ((1, 2), "a", 5), 'lookup: index must be an integer, got "a"'),
+        ("lookup", (np.eye(2), 0, 1), "lookup: default must be a vector, as the rows of a matrix are, got 1"),
         ("append", ("a", (1,)), r'append joins lists with lists.*got "a" \(1\)'),
         ("contains", ("abc", 1), "contains: value must be a string"),
         ("substring", ("abc", 2, 5), "substring: from 2 up to 5 is no part of a string of 3 characters"),

@@ -56,6 +56,7 @@ def plain(item: Any) -> Any:
 
 
 ABSENT: Any = object()
+OF_MATRIX = "(lookup (lookup m i) j) is the entry of a matrix, or of a list of lists, in row i at j"
 
 
 def lookup(collection: Any, index: Any, default: Any = None) -> Any:
@@ -75,6 +76,11 @@ def lookup(collection: Any, index: Any, default: Any = None) -> Any:
         return item
     if not isinstance(collection, np.ndarray):
         raise _lookup_error(collection, index)
+    if default is not None and isinstance(item, np.ndarray) and not isinstance(default, np.ndarray):
+        # two positions are meant, of which the second would be no more than a default
+        raise ArgumentError(
+            f"lookup: default must be a vector, as the rows of a matrix are, got {show(default)}", hint=OF_MATRIX
+        )
     return plain(item)
 
 
@@ -101,7 +107,7 @@ def _lookup_error(collection: Any, index: Any) -> ArgumentError:
     if not INTEGER.contains(index):
         refused = INTEGER.refusal("lookup", "index", index)
         if isinstance(index, (tuple, np.ndarray)):
-            refused.hint = "(lookup (lookup m i) j) is the entry of a matrix, or of a list of lists, in row i at j"
+            refused.hint = OF_MATRIX
         return refused
     size = len(collection)
     if not size:

@@ -313,8 +313,9 @@ def test_bad_input_is_refused(action: str, message: str) -> None:
 
 @pytest.mark.thorough
 def test_a_funnel_is_named() -> None:
-    """Steps diverge where the scale is small, which is named; a narrow valley has no such side."""
-    v = Venture(seed=3)
+    """Steps diverge where the scale is small, which is named; a narrow valley has no such side. Of eight seeds, all; of
+    one chain half of them do."""
+    v = Venture(seed=3, chains=8)
     v.execute(
         "[assume tau (half_cauchy 5)] [assume x (mem (lambda (i) (normal 0 tau)))]"
         "for i in 1...6: [observe (normal (x i) 10) {y[i]}]",

@@ -26,7 +26,7 @@ from venture_lite.engines.adaptation import (
     tuned,
 )
 from venture_lite.engines.hmc import NO_PATH, TARGET
-from venture_lite.engines.nuts.paths import BlockPaths, FunctionPaths, RowPaths
+from venture_lite.engines.nuts.paths import BlockPaths, FunctionPaths, RowPaths, Standpoint
 from venture_lite.engines.nuts.trajectory import MOST_DEPTH, Trajectory
 from venture_lite.engines.nuts.vectors import MOST_NUMBERS, Vectors, vectors_of
 from venture_lite.inference.given import ActionForm
@@ -48,6 +48,7 @@ FEW_MOVES = 20
 """Of a block among others, in which to make a function of its density takes longer than it gains."""
 MOST_DOUBLINGS = 50
 """Of a step, until its acceptance crosses the one it is tuned to."""
+NOWHERE: tuple[int, None, None] = -1, None, None
 
 
 class NoUTurn(BlockKernel):
@@ -85,6 +86,8 @@ class NoUTurn(BlockKernel):
         self.diverged: list[tuple[tuple[int, ...], np.ndarray]] = []
         # of each block how many states count, the mean of their free coordinates, and the sum of squares about it
         self._met: dict[tuple[int, ...], tuple[int, np.ndarray, np.ndarray]] = {}
+        # the version of the trace in which the last transition left it, and where its block stood then
+        self._stands: tuple[int, BlockDensity | None, Standpoint | None] = NOWHERE
         # how often each block was moved
         self._moves = Counter[int]()
         # of each block the last metric, and what trajectories do their sums with
@@ -158,6 +161,9 @@ class NoUTurn(BlockKernel):
             if moved:
                 change.keep()
                 paths.settle(end)
+        journal = model.trace.journal
+        # a transition inside of another's may be taken back without a word
+        self._stands = (journal.version, density, paths.stand(end)) if not journal.entries else NOWHERE
         acceptance = trajectory.acceptance / max(trajectory.steps, 1)
         free = np.asarray(end.free)
         self.transition = {
@@ -188,11 +194,14 @@ class NoUTurn(BlockKernel):
         known = self._vectors.get(key)
         if known is None or known[0] is not metric or known[1].are_numbers != are_numbers:
             known = self._vectors[key] = metric, vectors_of(metric.root, are_numbers)
+        journal, (version, left, stand) = self.model.trace.journal, self._stands
+        if left is not density or version != journal.version or journal.entries:
+            stand = None
         if function is not None:
             paths = FunctionPaths(self.densities, density, known[1], function)
-            if paths.begin():
+            if paths.begin(stand):
                 return paths
-        return RowPaths(self.densities, density, vectors_of(metric.root, False), change)
+        return RowPaths(self.densities, density, vectors_of(metric.root, False), change, stand)
 
     def _count(
         self, block: tuple[int, ...], left: tuple[float, float] | None, trajectory: Trajectory, acceptance: float

@@ -1,8 +1,11 @@
-"""Paths of one block: the density that a trajectory follows, and the block's way to where it ends."""
+"""Paths of one block: the density that a trajectory follows, and the block's way to where it ends.
+
+What is known of that end is where the next trajectory begins, unless something else has moved in between.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,6 +16,23 @@ from venture_lite.blocks.gradients import Densities
 from venture_lite.engines.nuts.trajectory import FEWER, Phase, Trajectory
 from venture_lite.engines.nuts.vectors import Vector, Vectors
 from venture_lite.interpreter.model import Transaction
+
+
+class Standpoint(NamedTuple):
+    """Where a block stands, all of whose terms are possible."""
+
+    # free coordinates (D,), the log density there, and its gradient
+    free: Vector
+    log_density: float
+    gradient: Vector
+
+    def as_vectors(self, are_numbers: bool) -> Standpoint:
+        if are_numbers == isinstance(self.free, tuple):
+            return self
+        free, gradient = np.asarray(self.free), np.asarray(self.gradient)
+        if are_numbers:
+            return Standpoint(tuple(free.tolist()), self.log_density, tuple(gradient.tolist()))
+        return Standpoint(free, self.log_density, gradient)
 
 
 class BlockPaths(Protocol):
@@ -29,14 +49,31 @@ class BlockPaths(Protocol):
     def settle(self, end: Phase) -> None:
         """The block stays there, whatever else is known of that place is kept."""
 
+    def stand(self, end: Phase) -> Standpoint | None:
+        """What is known of the place where the block stays; None where something is impossible there."""
+
 
 class RowPaths:
     """By the passes over the block's rows, which move it at each step."""
 
-    def __init__(self, densities: Densities, density: BlockDensity, vectors: Vectors, change: Transaction) -> None:
+    def __init__(
+        self,
+        densities: Densities,
+        density: BlockDensity,
+        vectors: Vectors,
+        change: Transaction,
+        known: Standpoint | None = None,
+    ) -> None:
+        """`known`: of where the block stands, if it is."""
         self._densities, self._density, self._vectors, self._change = densities, density, vectors, change
-        self._free, weight, self._gradient = densities.here(density)
-        self.log_density, self._impossible = weight.total, weight.impossible
+        self._free: Vector
+        self._gradient: Vector
+        if known is not None:
+            self._free, self.log_density, self._gradient = known.as_vectors(False)
+            self._impossible = 0
+        else:
+            self._free, weight, self._gradient = densities.here(density)
+            self.log_density, self._impossible = weight.total, weight.impossible
 
     def trajectory(self, step: float) -> Trajectory:
         here = self.log_density, self._gradient
@@ -55,13 +92,20 @@ class RowPaths:
     def leave(self, end: Phase) -> bool:
         if not self._density.is_put_over:
             self._change.back()
-        found = self._densities.at(self._density, end.free)
+        if (known := self.stand(end)) is not None:
+            self.log_density = known.log_density
+            self._density.put(np.asarray(known.free))
+            return True
+        found = self._densities.at(self._density, np.asarray(end.free))
         if found is not None:
             self.log_density = found[0].total
         return found is not None
 
     def settle(self, end: Phase) -> None:
         """No more is known."""
+
+    def stand(self, end: Phase) -> Standpoint | None:
+        return _stand(end) if not self._impossible else None
 
 
 class FunctionPaths:
@@ -76,8 +120,11 @@ class FunctionPaths:
         self._free: Vector = ()
         self._gradient: Vector = ()
 
-    def begin(self) -> bool:
-        """See where the block stands; whether the function knows that place."""
+    def begin(self, known: Standpoint | None) -> bool:
+        """See where the block stands, which may be known; whether the function knows that place."""
+        if known is not None:
+            self._free, self.log_density, self._gradient = known.as_vectors(self._are_numbers)
+            return True
         free = self._density.present()
         self._free = tuple(free.tolist()) if self._are_numbers else free
         found = self._found(self._free)
@@ -114,8 +161,8 @@ class FunctionPaths:
 
     def leave(self, end: Phase) -> bool:
         self.log_density = end.log_density
-        if end.log_density > -FEWER / 2.0:
-            self._density.put(np.asarray(end.free))
+        if (known := self.stand(end)) is not None:
+            self._density.put(np.asarray(known.free))
             return True
         found = self._densities.at(self._density, np.asarray(end.free))
         if found is not None:
@@ -123,5 +170,12 @@ class FunctionPaths:
         return found is not None
 
     def settle(self, end: Phase) -> None:
-        if end.log_density > -FEWER / 2.0:
-            self._density.offer(tuple(map(float, end.free)))
+        if (known := self.stand(end)) is not None:
+            self._density.offer(tuple(map(float, known.free)))
+
+    def stand(self, end: Phase) -> Standpoint | None:
+        return _stand(end)
+
+
+def _stand(end: Phase) -> Standpoint | None:
+    return Standpoint(end.free, end.log_density, end.gradient) if end.log_density > -FEWER / 2.0 else None

@@ -33,9 +33,10 @@ where they are not finite."""
 class Phase(NamedTuple):
     """A state with its momentum."""
 
-    # free coordinates (D,), and the log density there as `Follow` has it
+    # free coordinates (D,), and the log density and its gradient there as `Follow` has them
     free: Vector
     log_density: float
+    gradient: Vector
     # the momentum and the slope of the log density (D,), in the coordinates of the metric
     momentum: Vector
     slope: Vector
@@ -67,7 +68,7 @@ class Trajectory:
         log_density, gradient = here
         drawn = rng.standard_normal(len(free))
         momentum, slope, kinetic = vectors.land(tuple(drawn.tolist()) if vectors.are_numbers else drawn, gradient, 0.0)
-        self.start = Phase(free, log_density, momentum, slope, kinetic)
+        self.start = Phase(free, log_density, gradient, momentum, slope, kinetic)
         self.energy = kinetic - log_density
         self.steps = self.depth = 0
         # the sum over its states of the probability that each alone would be accepted
@@ -137,7 +138,7 @@ class Trajectory:
             return None
         log_density, gradient = found
         momentum, slope, kinetic = self._vectors.land(momentum, gradient, step)
-        return Phase(free, log_density, momentum, slope, kinetic) if kinetic < math.inf else None
+        return Phase(free, log_density, gradient, momentum, slope, kinetic) if kinetic < math.inf else None
 
 
 def _log_add(one: float, other: float) -> float:

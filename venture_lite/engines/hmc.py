@@ -23,6 +23,7 @@ from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
 from venture_lite.interpreter.kernel import BlockKernel, Course
+from venture_lite.interpreter.last_state import LastState
 from venture_lite.interpreter.model import Model, Transaction
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Weight
@@ -77,8 +78,8 @@ class Hamiltonian(BlockKernel):
         self._acceptance = 0.0
         # squared changes of the log density over paths, one path's divided by its block's coordinates
         self._changes = 0.0
-        # where the last path of a program's actions ended: the block, the version of the trace that it left, the state
-        self._shared = shared
+        # where the last path of a program's actions ended
+        self._left: LastState[PathPoint] = shared.setdefault(PathPoint, LastState(model.trace.journal))
 
     @property
     def rows(self) -> int:
@@ -125,7 +126,7 @@ class Hamiltonian(BlockKernel):
             end, probability = self._moved(density, start, metric, change)
             if end is not None:
                 change.keep()
-        self._shared[PathPoint] = tuple(nodes), model.trace.journal.version, end or start
+        self._left.leave(tuple(nodes), end or start)
         if self.tuner is not None and tuning is not None:
             self.tuner.learn(tuning, probability, where, (end or start).free)
             self._mark(self, self.tuner.left)
@@ -136,9 +137,7 @@ class Hamiltonian(BlockKernel):
 
     def _start(self, nodes: list[int], density: BlockDensity) -> PathPoint:
         """Where the block stands: known where a path, also one of another action, has ended there."""
-        block, version, point = self._shared.get(PathPoint, ((), -1, None))
-        is_there = block == tuple(nodes) and version == self.model.trace.journal.version
-        return point if is_there else PathPoint(*self.densities.here(density))
+        return self._left.of(tuple(nodes)) or PathPoint(*self.densities.here(density))
 
     def _moved(
         self, density: BlockDensity, start: PathPoint, metric: Metric | None, change: Transaction

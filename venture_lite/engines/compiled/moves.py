@@ -21,6 +21,7 @@ from venture_lite.engines.compiled.proposer import Proposer
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.impossible import first_outside
 from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Interpreted, Metropolis, Move
+from venture_lite.interpreter.last_state import LastState
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, in_order
 from venture_lite.interpreter.weights import NEVER, Weight
@@ -61,8 +62,7 @@ class CompiledMH(BlockKernel):
         self._metropolis = Metropolis(model)
         self._densities = Densities(model, "compiled_mh", warn)
         self._rows = 0
-        # where a block stood last, as of which version of the trace
-        self._stood: tuple[list[int], int, Stand] = [], -1, Stand(np.zeros(0), Weight(), 0.0)
+        self._left = LastState[Stand](model.trace.journal)
         self._transitions = self._still = self._longest = 0
         self._total, self._largest = 0.0, -math.inf
         self._told = False
@@ -135,9 +135,7 @@ class CompiledMH(BlockKernel):
         """A transition in the block's free coordinates."""
         model, proposal = self.model, self.proposal
         with model.transaction() as change:
-            block, version, start = self._stood
-            if block != proposal.block or version != model.trace.journal.version:
-                start = self._weighed(density, density.present())
+            start = self._left.of(tuple(proposal.block)) or self._weighed(density, density.present())
             backward = proposal.log_mixture(start.free.tolist(), start.prior)
             free = np.array(proposal.drawn())
             end = self._put(density, free)
@@ -147,7 +145,7 @@ class CompiledMH(BlockKernel):
             accepted = self._decide(Weight(NEVER) if end is None else weight)
             if accepted:
                 change.keep()
-        self._stood = proposal.block, model.trace.journal.version, end if accepted and end is not None else start
+        self._left.leave(tuple(proposal.block), end if accepted and end is not None else start)
         return accepted
 
     def _put(self, density: BlockDensity, free: np.ndarray) -> Stand | None:

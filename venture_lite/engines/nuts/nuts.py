@@ -34,6 +34,7 @@ from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
 from venture_lite.interpreter.ancestry import name_of_choice
 from venture_lite.interpreter.kernel import BlockKernel, Course
+from venture_lite.interpreter.last_state import LastState
 from venture_lite.interpreter.model import Transaction
 from venture_lite.interpreter.selection import Selection
 from venture_lite.procedures.transforms import POSITIVE
@@ -48,7 +49,6 @@ FEW_MOVES = 20
 """Of a block among others, in which to make a function of its density takes longer than it gains."""
 MOST_DOUBLINGS = 50
 """Of a step, until its acceptance crosses the one it is tuned to."""
-NOWHERE: tuple[int, None, None] = -1, None, None
 
 
 class NoUTurn(BlockKernel):
@@ -86,8 +86,8 @@ class NoUTurn(BlockKernel):
         self.diverged: list[tuple[tuple[int, ...], np.ndarray]] = []
         # of each block how many states count, the mean of their free coordinates, and the sum of squares about it
         self._met: dict[tuple[int, ...], tuple[int, np.ndarray, np.ndarray]] = {}
-        # the version of the trace in which the last transition left it, and where its block stood then
-        self._stands: tuple[int, BlockDensity | None, Standpoint | None] = NOWHERE
+        # where the last transition left its block
+        self._stand = LastState[Standpoint](program.model.trace.journal)
         # how often each block was moved
         self._moves = Counter[int]()
         # of each block the last metric, and what trajectories do their sums with
@@ -161,9 +161,7 @@ class NoUTurn(BlockKernel):
             if moved:
                 change.keep()
                 paths.settle(end)
-        journal = model.trace.journal
-        # a transition inside of another's may be taken back without a word
-        self._stands = (journal.version, density, paths.stand(end)) if not journal.entries else NOWHERE
+        self._stand.leave(density, paths.stand(end))
         acceptance = trajectory.acceptance / max(trajectory.steps, 1)
         free = np.asarray(end.free)
         self.transition = {
@@ -194,9 +192,7 @@ class NoUTurn(BlockKernel):
         known = self._vectors.get(key)
         if known is None or known[0] is not metric or known[1].are_numbers != are_numbers:
             known = self._vectors[key] = metric, vectors_of(metric.root, are_numbers)
-        journal, (version, left, stand) = self.model.trace.journal, self._stands
-        if left is not density or version != journal.version or journal.entries:
-            stand = None
+        stand = self._stand.of(density)
         if function is not None:
             paths = FunctionPaths(self.densities, density, known[1], function)
             if paths.begin(stand):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks import second
-from venture_lite.blocks.block_function import BlockFunction
-from venture_lite.blocks.block_passes import NotOneFunction
-from venture_lite.blocks.block_text import NumbersFunction
+from venture_lite.blocks.block_function import BlockFunction, DensityFunction
+from venture_lite.blocks.block_values import NotOneFunction
 from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.blocks.loops import NotInOneLoop
 from venture_lite.blocks.minibatch import Minibatch
@@ -71,6 +70,8 @@ class BlockDensity:
         self._state = BlockState(model, runs, self.size)
         # parents first
         self._moved = self._moving(runs)
+        # the same, where rows that take turns are recursions
+        self._turns: list[Stretch | Recursion] = []
         # a recursion has a stretch for each step, and few kinds
         self._kinds = tuple(dict.fromkeys(kind for kind, _, _ in self._moved))
         # those of the block itself
@@ -253,7 +254,8 @@ class BlockDensity:
             kind.bind(kind in wide)
         self._views = [(column, column.view) for kind in kinds for column in kind.columns()]
         self._forward, self._weighing, self._backward = [], [], []
-        for turns in turns_in(self._moved):
+        self._turns = [each for moved in turns_in(self._moved) for each in self._recursions(moved)]
+        for turns in self._turns:
             forward, backward = self._steps(turns)
             self._forward += forward
             self._backward[:0] = backward
@@ -265,18 +267,21 @@ class BlockDensity:
                 self._weighing += kind.steps(start, min(start + size, kind.count), kind.count > NARROW)[1]
         self._keeping = [kind for kind in kinds if kind.keeps]
 
-    def _steps(self, moved: Turns | Stretch) -> tuple[list[PassStep], list[PassStep]]:
-        """Both passes over some of what moves."""
+    def _recursions(self, moved: Turns | Stretch) -> Iterable[Stretch | Recursion]:
+        """Rows that take turns as a recursion, if they are one."""
         if not isinstance(moved, Turns):
-            kind, start, stop = moved
-            return kind.steps(start, stop, stop - start > NARROW)
+            return [moved]
         try:
-            return Recursion(self._state, moved).steps()
+            return [Recursion(self._state, moved)]
         except NotInOneLoop:
-            singly = [self._steps(each) for each in moved.rows()]
-        return [step for forward, _ in singly for step in forward], [
-            step for _, backward in reversed(singly) for step in backward
-        ]
+            return moved.rows()
+
+    def _steps(self, moved: Stretch | Recursion) -> tuple[list[PassStep], list[PassStep]]:
+        """Both passes over some of what moves."""
+        if isinstance(moved, Recursion):
+            return moved.steps()
+        kind, start, stop = moved
+        return kind.steps(start, stop, stop - start > NARROW)
 
     # ------------------------------------------------------------------------------------------------- moving
 
@@ -317,21 +322,21 @@ class BlockDensity:
             total = weighed(self._backward, total)
         return Weight(self._state.impossible, float(total)), self._state.gradient.copy()
 
-    def function(self) -> NumbersFunction | None:
+    def function(self) -> DensityFunction | None:
         """The log density and its gradient as a function of free coordinates that moves nothing, as all else stands
         now; None where there is none of this block, or of this state."""
         self._look()
         if not self._has_whole:
             self._has_whole = True
             with contextlib.suppress(NotOneFunction):
-                self._whole = BlockFunction(self._state, self._moved, self._terms, self.size)
+                self._whole = BlockFunction(self._state, self._moved, self._turns, self._terms, self.size)
         return None if self._whole is None else self._whole.now()
 
-    def offer(self, free: tuple[float, ...]) -> None:
+    def offer(self, free: Sequence[float]) -> None:
         """The block was left at these coordinates, which `function` knows: weights of its sites follow from them."""
         whole = self._whole
-        if whole is not None and whole.sums is not None:
-            self.model.weights.offer(whole.sites, partial(whole.sums, *free))
+        if whole is not None and whole.sums is not None and whole.sites:
+            self.model.weights.offer(whole.sites, partial(whole.sums, *map(float, free)))
 
     def hessian(self) -> np.ndarray | None:
         """The second derivatives (D, D) of the log density in free coordinates, at the state that `present` or `put`

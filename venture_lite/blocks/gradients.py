@@ -55,12 +55,13 @@ class Densities:
         if minibatch is None and (function := density.function()) is not None:
             self.model.poll()
             try:
-                known = function(*free.tolist())
+                with np.errstate(all="ignore"):
+                    known = function.of_array(free)
             except FAILURES:
                 known = None
             if known is not None:
                 self.rows += density.rows
-                return known[0], np.array(known[1])
+                return known
         with self.model.aside():
             found = self.at(density, free, minibatch)
         return None if found is None or found[0].impossible else (found[0].total, found[1])

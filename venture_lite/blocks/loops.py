@@ -124,7 +124,7 @@ class BeforeLoop:
 
     def __init__(self, operations: LoopOperations, values: Sequence[Any], cuts: LoopCuts) -> None:
         nodes = needed(list(values))
-        self._inputs = list(dict.fromkeys(node.operands[0] for node in nodes if node.operation == "name"))
+        self.inputs = list(dict.fromkeys(node.operands[0] for node in nodes if node.operation == "name"))
         lines = []
         for node in nodes:
             if node.operation != "name":
@@ -133,11 +133,11 @@ class BeforeLoop:
                     lines.append(f"if not isfinite(t{node.place}).all(): raise RowByRow")
         body = "".join(f"        {line}\n" for line in lines)
         returned = "".join(f"{name_of_value(value)}, " for value in values)
-        head = f"    def run({', '.join(self._inputs)}):\n"
+        head = f"    def run({', '.join(self.inputs)}):\n"
         self._function = _executed(f"{head}{body}        return ({returned})\n", operations, True)
 
     def __call__(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = self._function(*(given[name] for name in self._inputs))
+        found: tuple[Any, ...] = self._function(*(given[name] for name in self.inputs))
         return found
 
 

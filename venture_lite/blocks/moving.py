@@ -157,9 +157,9 @@ class RowKind:
         self.keeps_rows = any(node.place in self.still for node, *_ in tape.steps)
         # what the functions keep of them, as of the stamps of the columns that they read
         self._keeping: list[list[Any]] = []
-        self._still_columns = [leaf.column for leaf in tape.leaves if leaf.node.place in self.still]
+        self.still_columns = [leaf.column for leaf in tape.leaves if leaf.node.place in self.still]
         if isinstance(self.operator, Random) and not self.flags[0]:
-            self._still_columns.append(self.column)
+            self.still_columns.append(self.column)
         self._stamps: list[int] = []
         # forward and backward, of many rows, and of single ones, which wide kinds seldom need: None until they are
         self._together: tuple[Callable[..., Any], Callable[..., Any]] = (_unprinted, _unprinted)
@@ -278,7 +278,7 @@ class RowKind:
 
     def look(self) -> None:
         """Forget what does not depend on the block where something that it reads has changed."""
-        stamps = [column.stamp for column in self._still_columns]
+        stamps = [column.stamp for column in self.still_columns]
         if stamps != self._stamps:
             self._stamps = stamps
             for kept in self._keeping:
@@ -408,7 +408,7 @@ class RowKind:
         record = self.operator
         if not is_summed(record):
             return self.slopes_of_columns
-        constants = (None, *map(_constant, arguments))
+        constants = (None, *map(as_constant, arguments))
         slopes = summed_slopes(record.definition, self.flags, self.lifted, constants)
 
         def called(rows: Any, value: Any, *arguments: Any) -> Any:
@@ -491,7 +491,7 @@ def _asked(parts: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     return [part for part, flag in zip(parts, flags, strict=True) if flag]
 
 
-def _constant(argument: Any) -> float | None:
+def as_constant(argument: Any) -> float | None:
     """An argument that is the same number in all states."""
     if argument.__class__ not in (float, int) or abs(argument) > 2.0**53:
         return None

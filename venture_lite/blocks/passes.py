@@ -121,7 +121,7 @@ def _total(part: Any) -> float:
     return float(np.add.reduce(part))
 
 
-def _divides_by_constants(record: Deterministic, arguments: Sequence[Any]) -> bool:
+def divides_by_constants(record: Deterministic, arguments: Sequence[Any]) -> bool:
     """Whether a call is a quotient of which no divisor is 0."""
     divisors = arguments[1:]
     return record is DIVIDE and bool(divisors) and all(each.__class__ in (float, int) and each for each in divisors)
@@ -223,7 +223,7 @@ class _Pass:
         arguments = list(map(self._as_float, arguments))
         if not any(each.__class__ is Node for each in arguments) or not all(map(self._is_a_float, arguments)):
             return None
-        return pullback.value(*arguments) if record.total or _divides_by_constants(record, arguments) else None
+        return pullback.value(*arguments) if record.total or divides_by_constants(record, arguments) else None
 
     def _load(self, column: Any, row: str) -> Node:
         if self._columns:

@@ -10,7 +10,7 @@ numbers, or fail, are left to the functions of single rows, which say what is wr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,27 +149,79 @@ class Recursion:
         # what names are made from in the forward pass
         self._names: dict[str, int] = {}
         # kinds that hold what another one made some steps before, and what they read
-        self._copies: dict[int, StepRead] = {}
-        self._copies = self._copying()
-        self._made = [number for number in self._numbers if number not in self._copies]
-        self._results = [self._recorded(number) for number in self._numbers]
+        self.copies: dict[int, StepRead] = {}
+        self.copies = self._copying()
+        self.made = [number for number in self.numbers if number not in self.copies]
+        self._results = [self._recorded(number) for number in self.numbers]
         # how many steps back each kind is read, and of the rows read before the first step, the last one first, the
         # place of the cotangent, too
-        self._lags = [max((read.lag for read in self._reads_of(number)), default=0) for number in self._numbers]
-        self._earlier = [self._before_first(number) for number in self._numbers]
-        # each kind and steps back for which something waits
-        self._waiting = [(number, back) for number, lag in enumerate(self._lags) for back in range(1, lag + 1)]
+        self._lags = [max((read.lag for read in self._reads_of(number)), default=0) for number in self.numbers]
+        earlier = [self._before_first(number) for number in self.numbers]
+        # each kind and steps back for which something waits, where that is among them, and the row and the place of it
+        self.waiting = [(number, back) for number, lag in enumerate(self._lags) for back in range(1, lag + 1)]
+        self._place_of_start = {each: at for at, each in enumerate(self.waiting)}
+        self.starts = [earlier[number][back - 1] for number, back in self.waiting]
         cuts = LoopCuts(self._names)
-        self._is_affine = is_affine(self._results, cuts)
-        if not self._is_affine:
-            self._loop = StepLoop(self._operations, cuts, self._results, self._waiting)
+        self.is_affine = is_affine(self._results, cuts)
+        if not self.is_affine:
+            self._loop = StepLoop(self._operations, cuts, self._results, self.waiting)
         self._print_backward()
-        if self._is_affine:
+        if self.is_affine:
             self._print_forward()
 
     @property
-    def _numbers(self) -> range:
+    def numbers(self) -> range:
         return range(len(self._turns.kinds))
+
+    @property
+    def kinds(self) -> tuple[RowKind, ...]:
+        return self._turns.kinds
+
+    @property
+    def count(self) -> int:
+        """Its steps."""
+        return self._turns.count
+
+    def places(self, number: int) -> np.ndarray:
+        """Those of a kind's cotangents (steps,)."""
+        return listed(self._given[number][1])
+
+    def copied(self, number: int) -> tuple[int, int] | None:
+        """Of which kind a kind's values are, and from how many steps before; None for what steps make."""
+        read = self.copies.get(number)
+        return None if read is None or read.of is None else (read.of, read.lag)
+
+    @property
+    def made_values(self) -> list[Any]:
+        """What steps make, as operations."""
+        return [self._results[number] for number in self.made]
+
+    @property
+    def procedures(self) -> Sequence[Deterministic]:
+        """Those that operations call, by their number."""
+        return self._operations.procedures
+
+    def is_guarded(self, node: Node) -> bool:
+        """Whether an operation has no value where that is not finite."""
+        return node.place in self._operations.guarded
+
+    def names_of_made(self) -> list[str]:
+        return [name for name, cut in self._names.items() if cut == STEP]
+
+    def reads_of_made(self) -> Iterable[StepRead]:
+        return (read for read in self._reads.values() if read.of is not None)
+
+    def place_of_start(self, read: StepRead, step: int) -> int:
+        """The place of a value before the first step, which one of the first steps reads."""
+        assert read.of is not None
+        return self.starts[self._place_of_start[read.of, read.lag - step]][1]
+
+    def reads_outside(self) -> Iterable[StepRead]:
+        return (read for read in self._reads.values() if read.of is None)
+
+    def is_column(self, name: str) -> bool:
+        """Whether steps read different ones of what is known by a name."""
+        return self._names[name] == COLUMN
 
     def _reads_of(self, number: int) -> Iterable[StepRead]:
         return (read for read in self._reads.values() if read.of == number)
@@ -236,8 +288,8 @@ class Recursion:
             raise NotInOneLoop
         rows = self._given[number][3 + 2 * position]
         of, lag = self._within(number, leaf.column, rows)
-        if lag == 0 and of in self._copies:
-            read = self._copies[of]
+        if lag == 0 and of in self.copies:
+            read = self.copies[of]
         else:
             read = self._step_read(number, position, of, lag)
         self._reads[read.name] = read
@@ -286,38 +338,34 @@ class Recursion:
     def _print_backward(self) -> None:
         """What gives the slopes of each kind's value by what it reads: values of the recursion are columns here."""
         cuts = LoopCuts({name: min(cut, COLUMN) for name, cut in self._names.items()} | {UNIT: SHARED})
-        found = [(number, read, slope) for number in self._made for read, slope in self._slopes_by(number)]
+        found = [(number, read, slope) for number in self.made for read, slope in self._slopes_by(number)]
         # kind and what it reads: of the recursion, and from outside
-        self._inner = [(number, read) for number, read, _ in found if read.of is not None]
-        self._outer = [(number, read) for number, read, _ in found if read.of is None]
-        slopes = [slope for _, read, slope in found if read.of is not None]
-        slopes += [slope for _, read, slope in found if read.of is None]
-        self._slopes = BeforeLoop(self._operations, slopes, cuts)
+        self.inner = [(number, read) for number, read, _ in found if read.of is not None]
+        self.outer = [(number, read) for number, read, _ in found if read.of is None]
+        self.inner_slopes = [slope for _, read, slope in found if read.of is not None]
+        self.outer_slopes = [slope for _, read, slope in found if read.of is None]
+        self._slopes = BeforeLoop(self._operations, [*self.inner_slopes, *self.outer_slopes], cuts)
         # of each kind that is made its column among the equations, of which those of one step follow one another
-        self._at = {number: at for at, number in enumerate(self._made)}
-        width = max((self._below(number, read) for number, read in self._inner), default=0)
-        self._band = np.zeros((width + 1, self._turns.count * len(self._made)), order="F")
+        self._at = {number: at for at, number in enumerate(self.made)}
+        width = max((self._below(number, read) for number, read in self.inner), default=0)
+        self._band = np.zeros((width + 1, self._turns.count * len(self.made)), order="F")
         # of each slope what it makes in the band, negated
         self._entries = [
-            self._band[self._below(number, read)].reshape(-1, len(self._made))[: self._turns.count - read.lag, at]
-            for number, read in self._inner
+            self._band[self._below(number, read)].reshape(-1, len(self.made))[: self._turns.count - read.lag, at]
+            for number, read in self.inner
             for at in (self._at[read.of],)  # type: ignore[index]
         ]
 
     def _print_forward(self) -> None:
         """What gives the slopes, which no step makes, and the values as they were if all that steps made were 0."""
-        slopes = [slope for number in self._made for read, slope in self._slopes_by(number) if read.of is not None]
         cuts = LoopCuts({name: min(cut, COLUMN) for name, cut in self._names.items()} | {UNIT: SHARED})
-        self._made_of_nothing = dict.fromkeys((name for name, cut in self._names.items() if cut == STEP), 0.0) | {
-            UNIT: 1.0
-        }
-        made = [self._results[number] for number in self._made]
-        self._affine = BeforeLoop(self._operations, [*slopes, *made], cuts)
+        self._made_of_nothing = dict.fromkeys(self.names_of_made(), 0.0) | {UNIT: 1.0}
+        self._affine = BeforeLoop(self._operations, [*self.inner_slopes, *self.made_values], cuts)
 
     def _below(self, number: int, read: StepRead) -> int:
         """How many values after one that it reads a kind's value comes."""
         assert read.of is not None
-        return read.lag * len(self._made) + self._at[number] - self._at[read.of]
+        return read.lag * len(self.made) + self._at[number] - self._at[read.of]
 
     def _slopes_by(self, number: int) -> Iterable[tuple[StepRead, Any]]:
         """The slopes of a kind's value by all that it reads and that moves."""
@@ -372,111 +420,123 @@ class Recursion:
 
     def forward(self) -> None:
         """Raises RowByRow, or what arithmetic raises, where a step has no value; then nothing was stored."""
-        values = self._solved_forward() if self._is_affine else self._made_in_turn()
+        values = self.values(self._outside(), self._starts())
         if any(map(has_nan, values.values())):
             raise RowByRow
         for number, value in values.items():
             self._turns.kinds[number].column.array[self._stretches[number][0]] = value
-        for number, read in self._copies.items():
+        for number, read in self.copies.items():
             self._turns.kinds[number].column.array[self._stretches[number][0]] = read.value()
-
-    def _made_in_turn(self) -> dict[int, np.ndarray]:
-        """Of each kind that copies none the values (steps,), step by step."""
-        starts = [self._before(number, back) for number, back in self._waiting]
-        values = self._loop.run(self._turns.count, self._outside(), starts)
-        for number, (of, lag) in self._loop.copies.items():
-            if number not in self._copies:
-                values[number] = self._shifted(of, lag, values[of])
-        return values
-
-    def _before(self, number: int, back: int) -> float:
-        """The value of a kind so many steps before the first."""
-        value: float = self._turns.kinds[number].column.view[self._earlier[number][back - 1][0]]
-        return value
-
-    def _solved_forward(self) -> dict[int, np.ndarray]:
-        """The same of an affine recursion: the solution of a triangular system of equations with a band."""
-        found = self._affine(self._outside() | self._made_of_nothing)
-        slopes, offsets = found[: len(self._inner)], found[len(self._inner) :]
-        given = np.empty((self._turns.count, len(self._made)))
-        for at, offset in enumerate(offsets):
-            given[:, at] = offset
-        for (number, read), slope in zip(self._inner, slopes, strict=True):
-            assert read.of is not None
-            for step in range(read.lag):
-                before = self._before(read.of, read.lag - step)
-                given[step, self._at[number]] += _slope_at(slope, step) * before
-        solved = self._through_band(slopes, given, "N")
-        return {number: solved[:, at] for number, at in self._at.items()}
-
-    def _shifted(self, number: int, lag: int, values: np.ndarray) -> np.ndarray:
-        """The values of a kind so many steps before each step."""
-        if not lag:
-            return values
-        earlier = [self._turns.kinds[number].column.view[row] for row, _ in self._earlier[number][:lag]]
-        return np.concatenate([earlier[::-1], values[: len(values) - lag]])
 
     def backward(self) -> None:
         """Raises RowByRow, or what arithmetic raises, where a derivative is none; then nothing was added."""
         cotangents = self._state.cotangents
         made = {name: read.value() for name, read in self._reads.items() if read.of is not None}
         slopes = self._slopes({**self._outside(), **made, UNIT: 1.0})
-        inner, outer = slopes[: len(self._inner)], slopes[len(self._inner) :]
-        due = self._solved(inner)
-        columns = {number: due[:, at] for number, at in self._at.items()}
+        inner, outer = slopes[: len(self.inner)], slopes[len(self.inner) :]
+        due = self.solved_cotangents(*inner, *(cotangents[places] for _, places in self._stretches))
+        columns = dict(zip(self.made, due, strict=True))
         sums = {number: float(np.add.reduce(column)) for number, column in columns.items()}
         # of what is no number the sum is none
         if any(map(math.isnan, sums.values())):
             raise RowByRow
         parts = [
             _shared_part(columns[number], sums[number], slope) if read.is_shared else _part(columns[number], slope)
-            for (number, read), slope in zip(self._outer, outer, strict=True)
+            for (number, read), slope in zip(self.outer, outer, strict=True)
         ]
-        for (_, read), part in zip(self._outer, parts, strict=True):
+        for (_, read), part in zip(self.outer, parts, strict=True):
             if read.is_shared:
                 cotangents[read.places] += part
             else:
                 self._state.scatter(read.places, part)
-        for (number, read), slope in zip(self._inner, inner, strict=True):
-            # the first steps read rows before the first
+        for (number, read), slope in zip(self.inner, inner, strict=True):
             for step in range(read.lag):
-                cotangents[one_of(read.places, step)] += columns[number][step] * _slope_at(slope, step)
-        for number, read in self._copies.items():
+                cotangents[self.place_of_start(read, step)] += columns[number][step] * _slope_at(slope, step)
+        for number, read in self.copies.items():
             for step, part in enumerate(cotangents[self._stretches[number][1]][: read.lag].tolist()):
-                cotangents[one_of(read.places, step)] += part
+                cotangents[self.place_of_start(read, step)] += part
 
-    def _solved(self, slopes: Sequence[Any]) -> np.ndarray:
-        """The cotangents (steps, kinds) of what steps make, which hand them on by these slopes: of each value that of
-        its readers times their slopes, and what is due to it from outside, which is a triangular system of equations
-        with a band."""
-        cotangents = self._state.cotangents
-        due = np.empty((self._turns.count, len(self._made)))
-        for number, at in self._at.items():
-            due[:, at] = cotangents[self._stretches[number][1]]
-        for number, read in self._copies.items():
+    def _outside(self) -> dict[str, Any]:
+        """By name, what is read that steps do not make."""
+        found = {name: read.value() for name, read in self._reads.items() if read.of is None}
+        for number, kept in enumerate(self._kept):
+            if self._still[number] and not kept:
+                kept.append(self.standing(number))
+            found |= kept[0] if kept else {}
+        return found
+
+    def standing(self, number: int) -> dict[str, Any]:
+        """By name, what a kind reads that does not depend on the block."""
+        kind = self._turns.kinds[number]
+        values = kind.tape.values_now(kind.still, self._rows_of_leaves(number))
+        return {name: _as_float(values[place]) for name, place in self._still[number].items()}
+
+    def _starts(self) -> list[float]:
+        """The values before the first step that are waited for."""
+        views = [self._turns.kinds[number].column.view for number, _ in self.waiting]
+        return [view[row] for view, (row, _) in zip(views, self.starts, strict=True)]
+
+    # ------------------------------------------------------------------------------------------- as functions
+
+    def values(self, outside: Mapping[str, Any], before: Sequence[float]) -> dict[int, np.ndarray]:
+        """The values (steps,) of each kind that copies none, from what is read from outside, by name, and the values
+        before the first step, as of `starts`. Raises RowByRow, or what arithmetic raises."""
+        if self.is_affine:
+            found = self.solved_values(*self._affine({**outside, **self._made_of_nothing}), *before)
+            return dict(zip(self.made, found, strict=True))
+        made = self._loop.run(self._turns.count, outside, before)
+        for number, (of, lag) in self._loop.copies.items():
+            if number not in self.copies:
+                made[number] = self.shifted(of, lag, made[of], before)
+        return made
+
+    def solved_values(self, *given: Any) -> list[np.ndarray]:
+        """Those of an affine recursion, from the slopes of `inner`, what steps would make if all others were 0, and the
+        values before the first step: the solution of a triangular system of equations with a band."""
+        slopes, rest = given[: len(self.inner)], given[len(self.inner) :]
+        before = rest[len(self.made) :]
+        found = np.empty((self._turns.count, len(self.made)))
+        for at in range(len(self.made)):
+            found[:, at] = rest[at]
+        for (number, read), slope in zip(self.inner, slopes, strict=True):
             assert read.of is not None
-            due[: -read.lag, self._at[read.of]] += cotangents[self._stretches[number][1]][read.lag :]
-        return self._through_band(slopes, due, "T")
+            for step in range(read.lag):
+                start = before[self._place_of_start[read.of, read.lag - step]]
+                found[step, self._at[number]] += _slope_at(slope, step) * start
+        solved = self._through_band(slopes, found, "N")
+        return [solved[:, at] for at in range(len(self.made))]
+
+    def shifted(self, number: int, lag: int, values: np.ndarray, before: Sequence[float]) -> np.ndarray:
+        """The values of a kind so many steps before each step."""
+        if not lag:
+            return values
+        earlier = [before[self._place_of_start[number, back]] for back in range(lag, 0, -1)]
+        return np.concatenate([earlier, values[: len(values) - lag]])
+
+    def solved_cotangents(self, *given: Any) -> list[np.ndarray]:
+        """What is due to what steps make, which hand it on by the slopes of `inner`, where the values of each kind have
+        what is due to them from elsewhere: to each value that to its readers times their slopes, and the rest, which is
+        a triangular system of equations with a band."""
+        slopes, due = given[: len(self.inner)], given[len(self.inner) :]
+        found = np.empty((self._turns.count, len(self.made)))
+        for number, at in self._at.items():
+            found[:, at] = due[number]
+        for number, read in self.copies.items():
+            if due[number].__class__ is np.ndarray:
+                assert read.of is not None
+                found[: -read.lag, self._at[read.of]] += due[number][read.lag :]
+        solved = self._through_band(slopes, found, "T")
+        return [solved[:, at] for at in range(len(self.made))]
 
     def _through_band(self, slopes: Sequence[Any], given: np.ndarray, way: str) -> np.ndarray:
         """What solves the equations (steps, kinds) of values by what is `given`, or of cotangents, the other way (T).
         Overwrites `given`."""
         from scipy.linalg.lapack import dtbtrs
 
-        for (_, read), slope, entries in zip(self._inner, slopes, self._entries, strict=True):
+        for (_, read), slope, entries in zip(self.inner, slopes, self._entries, strict=True):
             np.negative(slope[read.lag :] if slope.__class__ is np.ndarray else slope, out=entries)
         found, _ = dtbtrs(self._band, given.reshape(-1, 1), uplo="L", trans=way, diag="U", overwrite_b=True)
         return np.asarray(found).reshape(given.shape)
-
-    def _outside(self) -> dict[str, Any]:
-        """By name, what is read that steps do not make."""
-        found = {name: read.value() for name, read in self._reads.items() if read.of is None}
-        for number, (kind, kept) in enumerate(zip(self._turns.kinds, self._kept, strict=True)):
-            if self._still[number] and not kept:
-                values = kind.tape.values_now(kind.still, self._rows_of_leaves(number))
-                kept.append({name: _as_float(values[place]) for name, place in self._still[number].items()})
-            found |= kept[0] if kept else {}
-        return found
 
 
 def _slope_at(slope: Any, step: int) -> Any:

@@ -135,7 +135,8 @@ def numbers(
     array where `test` is no range."""
     if columns is None:
         # what holds for the least and the greatest entry holds between them
-        columns = eval(f"lambda c: bool({test.format(x='c.min()')} and {test.format(x='c.max()')})", {"inf": math.inf})
+        names = {"inf": math.inf, "least": np.minimum.reduce, "most": np.maximum.reduce}
+        columns = eval(f"lambda c: bool({test.format(x='least(c)')} and {test.format(x='most(c)')})", names)
     test += " and {x} % 1 == 0" if integral else ""
     inside: Callable[[Any], bool] = eval(f"lambda x: bool({test.format(x='x')})", {"inf": math.inf})
 

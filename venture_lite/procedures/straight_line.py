@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+import operator
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,12 @@ from venture_lite.procedures.numeric import COLUMNS
 
 MOST_TEXTS = 1000
 """Functions that are kept by their text."""
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "negative": operator.neg,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+    "&": operator.and_, "|": operator.or_,
+}  # fmt: skip
 
 digamma = numeric.of_scipy("psi")
 """The derivative of lgamma."""
@@ -274,16 +281,23 @@ def _executed(text: str, columns: bool) -> Callable[..., tuple[Any, ...]]:
     return function
 
 
-def needed(results: list[Any]) -> list[Node]:
-    """What the results depend on, inputs apart, in order of evaluation."""
+def needed(results: Sequence[Any], known: Container[int] = ()) -> list[Node]:
+    """What the results depend on, in order of evaluation, inputs apart and what is known, by its place."""
     found: dict[int, Node] = {}
     open_ = [result for result in results if result.__class__ is Node]
     while open_:
         node = open_.pop()
-        if node.operation != "input" and node.place not in found:
+        if node.operation != "input" and node.place not in found and node.place not in known:
             found[node.place] = node
             open_.extend(operand for operand in node.operands if operand.__class__ is Node)
     return [found[place] for place in sorted(found)]
+
+
+def applied(operation: str, *operands: Any) -> Any:
+    """An operation on nodes, or on numbers alone; of nodes what changes no digit is left out."""
+    if operation == "where" and operands[0].__class__ is not Node:
+        return operands[1] if operands[0] else operands[2]
+    return _OPERATORS[operation](*operands) if operation in _OPERATORS else recorded(operation)(*operands)
 
 
 def again(results: Sequence[Any], inputs: Sequence[Any], apply: Callable[..., Any]) -> list[Any]:

@@ -7,23 +7,17 @@ c z^2 is c times the product of z with itself, and that of what all rows share i
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from venture_lite.procedures.columns import Flags
 from venture_lite.procedures.derivatives import recorded_slopes
 from venture_lite.procedures.record import Random
-from venture_lite.procedures.straight_line import Node, Recording, again, compiled, needed, recorded
+from venture_lite.procedures.straight_line import Node, Recording, again, applied, compiled, needed
 
 MOST = 1000
 """Functions that are kept."""
-
-_OPERATORS: dict[str, Callable[..., Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "negative": operator.neg,
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-    "&": operator.and_, "|": operator.or_,
-}  # fmt: skip
 
 
 def is_summed(record: Random) -> bool:
@@ -41,61 +35,91 @@ def summed_slopes(
 
     Inputs are floats, lifted ones columns of floats (rows,); those that are constants are given, but not read.
     """
-    results = recorded_slopes(density, asked)
+    recording, count = Recording(), len(lifted)
+    rows, inputs = recording.input(count), [recording.input(at) for at in range(count)]
+
+    def repeated(value: Any) -> Any:
+        return recording.record("repeated", value, rows)
+
     try:
-        sums = _OverRows(results, lifted, constants)
+        given = [each if constant is None else constant for each, constant in zip(inputs, constants, strict=True)]
+        found = summed_again(density, asked, lifted, given, rows, repeated)
     except ArithmeticError:
         # a constant outside its domain
-        sums = _OverRows(results, lifted, (None,) * len(lifted))
-    total, *partials = sums.results
+        found = summed_again(density, asked, lifted, inputs, rows, repeated)
+    return compiled(found, count + 1, True)
+
+
+def summed_again(
+    density: Callable[..., Any], asked: Flags, lifted: Flags, inputs: Sequence[Any], rows: Any,
+    repeated: Callable[[Any], Any],
+) -> list[Any]:  # fmt: skip
+    """The same as operations on nodes and constants, with how many rows there are, and what makes a column of one
+    number.
+
+    Raises ArithmeticError where something has no value, of constants alone.
+    """
+    sums = _OverRows(lifted, inputs, rows, repeated)
+    total, *partials = again(recorded_slopes(density, asked), inputs, sums.applied)
     ups = [up for up, ask in zip(lifted, asked, strict=True) if ask]
     slopes = [sums.column(part) if up else sums.total(part) for part, up in zip(partials, ups, strict=True)]
-    return compiled([sums.total(total), *slopes], len(lifted) + 1, True)
+    return [sums.total(total), *slopes]
 
 
 class _OverRows:
-    """Operations recorded once more, of inputs of which it is known which are columns and which are constants."""
+    """Operations recorded once more, of inputs of which it is known which are columns."""
 
-    def __init__(self, results: Sequence[Any], lifted: Flags, constants: Sequence[float | None]) -> None:
-        """Raises ArithmeticError where something has no value, of constants alone."""
-        self._recording = recording = Recording()
-        self._rows = recording.input(len(lifted))
-        inputs = [recording.input(at) if constant is None else constant for at, constant in enumerate(constants)]
-        # the places of columns
+    def __init__(self, lifted: Flags, inputs: Sequence[Any], rows: Any, repeated: Callable[[Any], Any]) -> None:
+        self._rows, self._repeated = rows, repeated
+        # the places of columns, and of what is known to be none
         self._columns = {each.place for each, up in zip(inputs, lifted, strict=True) if up and each.__class__ is Node}
-        self.results = again(results, inputs, self._applied)
+        self._numbers = {
+            each.place for each, up in zip(inputs, lifted, strict=True) if not up and each.__class__ is Node
+        }
 
-    def _applied(self, operation: str, *operands: Any) -> Any:
+    def applied(self, operation: str, *operands: Any) -> Any:
         if operation == "divide" and self._is_column(operands[1]):
             # of columns the same, and so it is not made twice
             operation = "/"
-        if operation == "where" and operands[0].__class__ is not Node:
-            return operands[1] if operands[0] else operands[2]
-        return _OPERATORS[operation](*operands) if operation in _OPERATORS else recorded(operation)(*operands)
+        return applied(operation, *operands)
 
     def _is_column(self, value: Any) -> bool:
         if value.__class__ is not Node:
             return False
-        for node in needed([value]) if value.place not in self._columns else ():
-            if any(each.__class__ is Node and each.place in self._columns for each in node.operands):
-                self._columns.add(node.place)
+        known = self._columns, self._numbers
+        if not any(value.place in each for each in known):
+            for node in needed([value], self._columns | self._numbers):
+                is_column = any(each.__class__ is Node and each.place in self._columns for each in node.operands)
+                known[0 if is_column else 1].add(node.place)
         return value.place in self._columns
 
     def column(self, value: Any) -> Any:
         """A value for each row."""
-        return value if self._is_column(value) else self._recording.record("repeated", value, self._rows)
+        return value if self._is_column(value) else self._repeated(value)
 
     def total(self, value: Any) -> Any:
-        """The sum over rows."""
-        if not self._is_column(value):
-            return value * self._rows
-        match value.operation, value.operands:
-            case "+" | "-" | "negative" as operation, operands:
-                return _OPERATORS[operation](*map(self.total, operands))
-            case "*", (left, right) if self._is_column(left) and self._is_column(right):
-                return self._recording.record("dot", left, right)
-            case "*", (left, right):
-                return self.total(left) * right if self._is_column(left) else left * self.total(right)
-            case "/", (left, right) if not self._is_column(right):
-                return self.total(left) / right
-        return self._recording.record("total", value)
+        """The sum over rows, term by term."""
+        if self._is_column(value) and value.operation in ("+", "-"):
+            return applied(value.operation, *map(self.total, value.operands))
+        return total_over(value, self._rows, self._is_column, self.total)
+
+
+def total_over(
+    value: Any, rows: Any, is_column: Callable[[Any], bool], total: Callable[[Any], Any] | None = None
+) -> Any:
+    """The sum over rows of a value that was recorded, or of a constant; `rows` is how many there are. What all rows
+    share, and signs, are taken out; `total` is the sum of what is left then."""
+    if not is_column(value):
+        return value * rows
+    if total is None:
+        total = partial(total_over, rows=rows, is_column=is_column)
+    match value.operation, value.operands:
+        case "negative", (positive,):
+            return -total(positive)
+        case "*", (left, right) if is_column(left) and is_column(right):
+            return value.recording.record("dot", left, right)
+        case "*", (left, right):
+            return total(left) * right if is_column(left) else left * total(right)
+        case "/", (left, right) if not is_column(right):
+            return total(left) / right
+    return value.recording.record("total", value)

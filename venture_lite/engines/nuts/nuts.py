@@ -188,7 +188,7 @@ class NoUTurn(BlockKernel):
         key, (_, metric) = id(tuning), tuning.metric
         self._moves[key] += 1
         function = density.function() if is_only or self._moves[key] > FEW_MOVES else None
-        are_numbers = function is not None and density.size <= MOST_NUMBERS
+        are_numbers = function is not None and function.of_numbers is not None and density.size <= MOST_NUMBERS
         known = self._vectors.get(key)
         if known is None or known[0] is not metric or known[1].are_numbers != are_numbers:
             known = self._vectors[key] = metric, vectors_of(metric.root, are_numbers)

@@ -9,8 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from venture_lite.blocks.block_function import FAILURES
-from venture_lite.blocks.block_text import NumbersFunction
+from venture_lite.blocks.block_function import FAILURES, DensityFunction
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.gradients import Densities
 from venture_lite.engines.nuts.trajectory import FEWER, Phase, Trajectory
@@ -112,10 +111,11 @@ class FunctionPaths:
     """By one function, which moves nothing; where it says nothing, by the passes over rows."""
 
     def __init__(
-        self, densities: Densities, density: BlockDensity, vectors: Vectors, function: NumbersFunction
+        self, densities: Densities, density: BlockDensity, vectors: Vectors, function: DensityFunction
     ) -> None:
-        self._densities, self._density, self._vectors, self._function = densities, density, vectors, function
+        self._densities, self._density, self._vectors = densities, density, vectors
         self._poll, self._are_numbers = densities.model.poll, vectors.are_numbers
+        self._of_array, self._of_numbers = function.of_array, function.of_numbers
         self.log_density = 0.0
         self._free: Vector = ()
         self._gradient: Vector = ()
@@ -140,12 +140,9 @@ class FunctionPaths:
     def _found(self, free: Vector) -> tuple[float, Vector] | None:
         self._densities.rows += self._density.rows
         try:
-            if self._are_numbers:
-                return self._function(*free)
-            found = self._function(*free.tolist())
+            return self._of_numbers(*free) if self._are_numbers else self._of_array(free)  # type: ignore[misc]
         except FAILURES:
             return None
-        return None if found is None else (found[0], np.array(found[1]))
 
     def _follow(self, free: Vector) -> tuple[float, Vector] | None:
         self._poll()
@@ -171,7 +168,7 @@ class FunctionPaths:
 
     def settle(self, end: Phase) -> None:
         if (known := self.stand(end)) is not None:
-            self._density.offer(tuple(map(float, known.free)))
+            self._density.offer(known.free)
 
     def stand(self, end: Phase) -> Standpoint | None:
         return _stand(end)

@@ -106,6 +106,12 @@ WIDE = {
         [assume h (mem (lambda (t) (if (= t 0) s (+ (* a (g (- t 1))) (e t)))))]
         [assume g (mem (lambda (t) (if (= t 0) a (- (* 0.5 (h t)) (* a (g (- t 1)))))))]
         for n in 1...60: [observe (normal (+ (h n) (g n)) s) {W[n]}]""",
+    "a recursion whose steps draw": """[assume a (normal 0 0.5)] [assume s (gamma 2 2)]
+        [assume h (mem (lambda (t) (if (= t 0) s (+ (* a (h (- t 1))) (normal (* 0.5 (h (- t 1))) s)))))]
+        for n in 1...60: [observe (normal (h n) s) {W[n]}]""",
+    "a recursion outside of floats": """[assume a (normal 0 0.5)] [assume v (mem (lambda (t) (normal 0 0.1)))]
+        [assume h (mem (lambda (t) (if (= t 0) a (+ (* 0.5 (h (- t 1))) (/ 1 (+ 1 (exp (* 200 (v t)))))))))]
+        for n in 1...60: [observe (normal (h n) 1) {W[n]}]""",
     "many of one, a few of another": """[assume w (mem (lambda (i) (normal 0 1)))] [assume s (gamma 2 2)]
         for n in 1...60: [observe (student_t 4 (w (+ 1 {G[n]})) s) {W[n]}]
         for n in 1...60: [observe (flip (logistic (* (w 1) {V[n]}))) {F[n]}]""",

@@ -293,6 +293,11 @@ RECURSIONS = {
               (vector (/ x (+ x y)) (/ y (+ x y)))))))]
         for t in 1...T: [observe (normal (* m (lookup (weights {t}) 0)) 1) {Y[t]}]
     """,
+    "a recursion whose steps draw": """
+        [assume a (normal 0 0.5)] [assume s (gamma 2 2)]
+        [assume h (mem (lambda (t) (if (= t 0) s (+ (* a (h (- t 1))) (normal (* 0.5 (h (- t 1))) s)))))]
+        for t in 1...T: [observe (normal (h {t}) s) {Y[t]}]
+    """,
     "a chain of choices": """
         [assume phi (normal 0.9 0.1)] [assume s (gamma 2 2)]
         [assume x (mem (lambda (t) (if (= t 0) (normal 0 1) (normal (* phi (x (- t 1))) s))))]

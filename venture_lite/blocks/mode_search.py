@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from venture_lite.blocks.curvature import hessian_by_differences, inverse_root, scaled
+from venture_lite.blocks.lbfgs import Stop, descent
 
 OUTSIDE = 1.0
 """Nats by which the log density counts as lower than at the start where it is not finite, so that a line search turns
@@ -67,19 +68,15 @@ class _Walled(Exception):
 
 def climb(evaluate: Evaluate, start: np.ndarray, root: np.ndarray | None = None) -> Climb:
     """From `start` uphill, in coordinates z with free coordinates start + root z."""
-    from scipy.optimize import minimize
-
-    outside = 0
+    outside = evaluations = 0
     steps: list[tuple[np.ndarray, float, np.ndarray]] = []
-    # since the last step: what was found at z
-    seen: dict[bytes, tuple[np.ndarray, float, np.ndarray]] = {}
-
-    def free_of(away: np.ndarray) -> np.ndarray:
-        return np.asarray(start + (away if root is None else root @ away))
+    # since the last step: what was found, by the identity of the gradient that was given for it
+    seen: dict[int, tuple[np.ndarray, float, np.ndarray]] = {}
 
     def negative(away: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal outside
-        free = free_of(away)
+        nonlocal outside, evaluations
+        evaluations += 1
+        free = np.asarray(start + (away if root is None else root @ away))
         found = evaluate(free)
         if found is None:
             outside += 1
@@ -87,26 +84,26 @@ def climb(evaluate: Evaluate, start: np.ndarray, root: np.ndarray | None = None)
                 raise _Walled
             # the start is the lowest of a path's steps
             return OUTSIDE - (steps[0][1] if steps else 0.0), np.zeros(len(start))
-        seen[away.tobytes()] = free, *found
-        if not steps:
-            # the first is the start
-            note(away)
-        return -found[0], -(found[1] if root is None else root.T @ found[1])
+        gradient = -(found[1] if root is None else root.T @ found[1])
+        seen[id(gradient)] = free, *found
+        return -found[0], gradient
 
-    def note(away: np.ndarray) -> None:
-        nonlocal outside
-        outside = 0
-        if (step := seen.get(away.tobytes())) is not None:
-            steps.append(step)
-            seen.clear()
-
-    options = {"maxiter": ITERATIONS, "maxfun": 2 * ITERATIONS, "ftol": 1e-12, "gtol": 1e-5}
+    why, is_stuck = "", False
     try:
-        found = minimize(negative, np.zeros(len(start)), method="L-BFGS-B", jac=True, options=options, callback=note)
+        for point in descent(negative, np.zeros(len(start)), ITERATIONS):
+            if isinstance(point, Stop):
+                why, is_stuck = point
+                break
+            if (step := seen.get(id(point.gradient))) is not None:
+                steps.append(step)
+            seen.clear()
+            outside = 0
+            if evaluations > 2 * ITERATIONS:
+                why = f"{evaluations} evaluations were made"
+                break
     except _Walled:
-        return Climb(steps[-1][0], steps, "the density is not finite around it", True)
-    why = str(found.message).strip().lower()
-    return Climb(free_of(found.x), steps, why, why.startswith("abnormal"))
+        why, is_stuck = "the density is not finite around it", True
+    return Climb(steps[-1][0] if steps else start, steps, why, is_stuck)
 
 
 def search(evaluate: Evaluate, start: np.ndarray, hessian: Hessian = lambda at: None) -> Peak:

@@ -19,7 +19,7 @@ from venture_lite.blocks.moving import BlockState, RowKind
 from venture_lite.blocks.tape import TapeLeaf
 from venture_lite.errors import VentureError
 from venture_lite.procedures.columns import RowByRow, numeric
-from venture_lite.procedures.derivatives import slopes_of
+from venture_lite.procedures.derivatives import slopes_of_columns
 from venture_lite.procedures.items import laid_out
 from venture_lite.procedures.jets import Jet, NoRule, value_of
 from venture_lite.procedures.pullbacks import accumulated, gathered
@@ -316,7 +316,7 @@ def _recorded_slopes(
     definition: Callable[..., Any], lifted: Lifted, asked: Lifted, given: Sequence[Any], count: tuple[int, ...]
 ) -> Sequence[Any]:
     with np.errstate(all="ignore"):
-        following = iter(slopes_of(definition, asked, True)(*map(numeric, given, lifted))[1:])
+        following = iter(slopes_of_columns(definition, asked)(*map(numeric, given, lifted)))
     return [_summed(next(following), count, up) if ask else None for ask, up in zip(asked, lifted, strict=True)]
 
 

@@ -188,6 +188,12 @@ def slopes_of(density: Callable[..., Any], asked: Flags, columns: bool) -> Calla
 
 
 @functools.cache
+def slopes_of_columns(density: Callable[..., Any], asked: Flags) -> Callable[..., tuple[Any, ...]]:
+    """`(*inputs) -> (one derivative for each input asked for)`, over columns."""
+    return compiled(recorded_slopes(density, asked)[1:], len(asked), True)
+
+
+@functools.cache
 def recorded_slopes(density: Callable[..., Any], asked: Flags) -> list[Any]:
     """The log density, and one derivative for each input asked for, as operations on recorded inputs."""
     recording = Recording()

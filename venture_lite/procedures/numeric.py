@@ -78,8 +78,13 @@ def _first_lgamma(x: float) -> float:
 _gammaln: Callable[[float], float] = _first_lgamma
 
 
+_OF_FEW = {float(x): math.log(math.factorial(x - 1)) for x in range(1, 13)}
+"""The logarithm of the gamma function of whole numbers, to the last bit, too: it is that of a product there."""
+
+
 def lgamma(x: float) -> float:
-    return _gammaln(x)
+    known = _OF_FEW.get(x)
+    return _gammaln(x) if known is None else known
 
 
 def floor(x: float) -> float:

@@ -335,6 +335,20 @@ def anew(model: Model) -> float:
     return score
 
 
+@pytest.mark.parametrize("name", ["a hierarchy", "a wide hierarchy", "recursions that take turns"])
+@pytest.mark.parametrize("action", ["nuts default all 'step 0.02", "hmc default all 0.02 5", "mala default all 0.02"])
+def test_draws_are_those_without_a_function(monkeypatch: pytest.MonkeyPatch, name: str, action: str) -> None:
+    """As long as rounding has not grown. Noticed: a block that is not put where a path ended."""
+    found = []
+    for function in (BlockDensity.function, lambda density: None):
+        monkeypatch.setattr(BlockDensity, "function", function)
+        venture = loaded({**PROGRAMS, **WIDE}[name])
+        draws = venture.infer(f"(do (initialize) (repeat 12 (do ({action} 1) (collect (log_score)))))")
+        found.append(draws["(log_score)"])
+    assert len(np.unique(found[0])) > 6
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6, atol=1e-6)
+
+
 def test_draws_are_those_of_paths_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same over arrays, and over numbers as long as rounding has not grown. Noticed: a half step left out, energies
     of another state."""

@@ -57,7 +57,10 @@ class BlockFunction:
 
         Raises NotOneFunction where too many rows go one by one, or where not all is numbers.
         """
-        if any(kind.count > MOST_TOGETHER for kind in (*terms, *(kind for kind, _, _ in moved))):
+        kinds = dict.fromkeys(kind for kind, _, _ in moved)
+        if any(kind.column.kind is not float for kind in kinds) or any(kind.is_maker for kind in terms):
+            raise NotOneFunction
+        if any(kind.count > MOST_TOGETHER for kind in (*terms, *kinds)):
             raise NotOneFunction
         record, sums = None, dict[int, Any]()
         if is_small(moved, terms):

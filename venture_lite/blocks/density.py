@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks import second
-from venture_lite.blocks.block_function import BlockFunction, DensityFunction
+from venture_lite.blocks.block_function import BlockFunction, DensityFunction, is_small
 from venture_lite.blocks.block_values import NotOneFunction
 from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.blocks.loops import NotInOneLoop
@@ -92,6 +92,8 @@ class BlockDensity:
         self._seen = -1
         # those that keep what does not depend on the block
         self._keeping: list[RowKind] = []
+        # whether its rows are few enough to go one by one, and how often it was moved by paths
+        self.is_small, self.moves = is_small(self._moved, self._terms), 0
         # the whole as one function, once it was asked for; None where there is none
         self._whole: BlockFunction | None = None
         self._has_whole = False

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from venture_lite.blocks.block_function import FAILURES
+from venture_lite.blocks.block_function import FAILURES, DensityFunction
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.distributions import refuse_discrete
 from venture_lite.blocks.minibatch import Minibatch
@@ -17,6 +17,8 @@ from venture_lite.interpreter.weights import Weight
 
 MOST = 10_000
 """Blocks whose densities are kept."""
+FEW_MOVES, FEWER_MOVES = 20, 3
+"""Moves after which one of many blocks, and a block of many rows, is worth the print of its function."""
 
 
 class Densities:
@@ -47,20 +49,33 @@ class Densities:
         if nodes:
             self.of(nodes)
 
+    def function(self, density: BlockDensity, is_only: bool) -> DensityFunction | None:
+        """That of a block which is about to be moved, as `BlockDensity.function`, if it was moved often enough; whether
+        it is the only block is said."""
+        density.moves += 1
+        least = 0 if is_only else FEW_MOVES
+        return density.function() if density.moves > (least if density.is_small else max(least, FEWER_MOVES)) else None
+
+    def by(self, function: DensityFunction, density: BlockDensity, free: np.ndarray) -> tuple[float, np.ndarray] | None:
+        """The log density there and its gradient by a function, which may say nothing; the block stays where it is."""
+        self.model.poll()
+        try:
+            with np.errstate(all="ignore"):
+                known = function.of_array(free)
+        except FAILURES:
+            return None
+        if known is not None:
+            self.rows += density.rows
+        return known
+
     def evaluate(
         self, density: BlockDensity, free: np.ndarray, minibatch: Minibatch | None = None
     ) -> tuple[float, np.ndarray] | None:
         """The log density of a block at other free coordinates and its gradient, None where it is zero or they are not
         finite; the block stays where it is."""
         if minibatch is None and (function := density.function()) is not None:
-            self.model.poll()
-            try:
-                with np.errstate(all="ignore"):
-                    known = function.of_array(free)
-            except FAILURES:
-                known = None
+            known = self.by(function, density, free)
             if known is not None:
-                self.rows += density.rows
                 return known
         with self.model.aside():
             found = self.at(density, free, minibatch)

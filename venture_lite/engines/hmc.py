@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.blocks.block_function import DensityFunction
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.gradients import Densities
 from venture_lite.blocks.precondition import Preconditioner
@@ -123,7 +124,10 @@ class Hamiltonian(BlockKernel):
             metric, self.size = metric or self.tuner.metric(tuning, where, density.size), tuning.step.now
         with model.transaction() as change:
             start = self._start(nodes, density)
-            end, probability = self._moved(density, start, metric, change)
+            function = None
+            if not start.weight.impossible:
+                function = self.densities.function(density, at.selector.kind in ("all", "key"))
+            end, probability = self._moved(density, function, start, metric, change)
             if end is not None:
                 change.keep()
         self._left.leave(tuple(nodes), end or start)
@@ -140,7 +144,12 @@ class Hamiltonian(BlockKernel):
         return self._left.of(tuple(nodes)) or PathPoint(*self.densities.here(density))
 
     def _moved(
-        self, density: BlockDensity, start: PathPoint, metric: Metric | None, change: Transaction
+        self,
+        density: BlockDensity,
+        function: DensityFunction | None,
+        start: PathPoint,
+        metric: Metric | None,
+        change: Transaction,
     ) -> tuple[PathPoint | None, float]:
         """The end of a path, if it is accepted; the block then stands there. And the probability of that."""
         rng = self.model.trace.rng
@@ -149,7 +158,11 @@ class Hamiltonian(BlockKernel):
         momentum = rng.standard_normal(density.size)
         kinetic = 0.5 * float(momentum @ momentum)
         self._transitions += 1
-        end = self._path(density, start, momentum, leapfrogs, metric, change)
+
+        def follow(free: np.ndarray) -> tuple[Weight, np.ndarray] | None:
+            return self._follow(density, function, free, change)
+
+        end = self._path(start, momentum, leapfrogs, metric, follow)
         u = rng.random()
         taken = {"n_steps": leapfrogs, "step_size": self.size, "acceptance_rate": 0.0}
         self.transition = path_told(start, kinetic, True) | taken
@@ -164,18 +177,33 @@ class Hamiltonian(BlockKernel):
         probability = 1.0 if fewer > 0 or log_accept >= 0.0 else math.exp(log_accept)
         self._acceptance += probability
         passes = u < probability
+        if passes and function is not None:
+            density.put(end.free)
         there = (end, 0.5 * float(momentum @ momentum)) if passes else (start, kinetic)
         self.transition = path_told(*there, False) | taken | {"acceptance_rate": probability}
         return end if passes else None, probability
 
+    def _follow(
+        self, density: BlockDensity, function: DensityFunction | None, free: np.ndarray, change: Transaction
+    ) -> tuple[Weight, np.ndarray] | None:
+        """The log density of a state on a path and its gradient: by one function, which moves nothing, if there is one,
+        or where that says nothing, by the passes over rows."""
+        if function is None:
+            if not density.is_put_over:
+                change.back()
+            return self.densities.at(density, free)
+        if (known := self.densities.by(function, density, free)) is not None:
+            return Weight(0, known[0]), known[1]
+        with self.model.aside():
+            return self.densities.at(density, free)
+
     def _path(
         self,
-        density: BlockDensity,
         start: PathPoint,
         momentum: np.ndarray,
         leapfrogs: int,
         metric: Metric | None,
-        change: Transaction,
+        follow: Callable[[np.ndarray], tuple[Weight, np.ndarray] | None],
     ) -> PathPoint | None:
         """Where a path ends, `momentum` then being the one there; None where an energy on the way is not finite."""
         step, point = self.size, start
@@ -184,9 +212,7 @@ class Hamiltonian(BlockKernel):
         with np.errstate(over="ignore", invalid="ignore"):
             for done in range(1, leapfrogs + 1):
                 free += step * (momentum if metric is None else metric.free(momentum))
-                if not density.is_put_over:
-                    change.back()
-                found = self.densities.at(density, free)
+                found = follow(free)
                 if found is None or found[0].impossible > start.weight.impossible:
                     return None
                 point = PathPoint(free, *found)

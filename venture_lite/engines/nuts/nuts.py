@@ -7,7 +7,6 @@ of the block may come and go, so that what is learned in a warm-up is kept by si
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -45,8 +44,6 @@ FEWEST_STEEP, FAR = 3, 1.0
 the density is steep."""
 MOST_MOVED = 0.05
 """Of the mean square that draws of the momentum change of the energy, by other kernels, for a fraction to be told."""
-FEW_MOVES = 20
-"""Of a block among others, in which to make a function of its density takes longer than it gains."""
 MOST_DOUBLINGS = 50
 """Of a step, until its acceptance crosses the one it is tuned to."""
 
@@ -88,8 +85,6 @@ class NoUTurn(BlockKernel):
         self._met: dict[tuple[int, ...], tuple[int, np.ndarray, np.ndarray]] = {}
         # where the last transition left its block
         self._stand = LastState[Standpoint](program.model.trace.journal)
-        # how often each block was moved
-        self._moves = Counter[int]()
         # of each block the last metric, and what trajectories do their sums with
         self._vectors: dict[int, tuple[Metric, Vectors]] = {}
 
@@ -182,12 +177,10 @@ class NoUTurn(BlockKernel):
         return moved
 
     def _paths(self, density: BlockDensity, tuning: BlockTuning, change: Transaction, is_only: bool) -> BlockPaths:
-        """Paths from where a block stands: by one function where its density is one, which one of many blocks has once
-        it was moved a few times."""
+        """Paths from where a block stands: by one function where its density is one, and worth it."""
         assert tuning.metric is not None
         key, (_, metric) = id(tuning), tuning.metric
-        self._moves[key] += 1
-        function = density.function() if is_only or self._moves[key] > FEW_MOVES else None
+        function = self.densities.function(density, is_only)
         are_numbers = function is not None and function.of_numbers is not None and density.size <= MOST_NUMBERS
         known = self._vectors.get(key)
         if known is None or known[0] is not metric or known[1].are_numbers != are_numbers:

@@ -131,6 +131,7 @@ def test_it_says_why_it_stops() -> None:
 
     assert ends(quadratic(3, 10.0), np.ones(3), 2) == Stop("2 steps were made")
     assert ends(lambda x: (0.0, np.zeros(2)), np.ones(2)) == Stop("the slope is 0")
+    assert ends(lambda x: (0.0, x), np.zeros(0)) == Stop("the slope is 0")
     # the gradient of another function leads up
     assert ends(lambda x: (float(x @ x), -2.0 * x), np.ones(2)) == Stop("nothing higher was found, on a slope", True)
     kink = ends(lambda x: (abs(float(x[0])), np.sign(x)), np.array([0.3]))

@@ -62,7 +62,7 @@ def descent(function: Function, start: np.ndarray, most_steps: int) -> Iterator[
     yield here
     memory: Memory = deque(maxlen=MEMORY)
     for step in range(most_steps):
-        if np.abs(here.gradient).max() <= FLAT:
+        if np.abs(here.gradient).max(initial=0.0) <= FLAT:
             yield Stop("the slope is 0")
             return
         while (found := _step(function, here, memory, step == 0)) is None:
@@ -75,7 +75,7 @@ def descent(function: Function, start: np.ndarray, most_steps: int) -> Iterator[
         before, here = here, found
         yield here
         if before.value - here.value <= LEVEL * max(abs(before.value), abs(here.value), 1.0):
-            if np.abs(here.gradient).max() > FLAT:
+            if np.abs(here.gradient).max(initial=0.0) > FLAT:
                 yield Stop("a step gained nothing")
                 return
         elif (product := float(move.dot(change))) > -EPSILON * float(move.dot(before.gradient)):

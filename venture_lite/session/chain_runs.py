@@ -48,8 +48,8 @@ from venture_lite.session.turns import LOOK_SECONDS as TURN_LOOK_SECONDS
 from venture_lite.session.turns import ChainTurns, processors
 from venture_lite.trace.handover import Handover
 
-PATIENCE = 0.25
-"""Seconds that a program runs before chains go to other processes, whose start takes a tenth of that."""
+PATIENCE = 0.1
+"""Seconds that a program runs before chains go to other processes, whose start takes a quarter of that."""
 SHORT = 0.08
 """Seconds of a chain of which half, which two processors save, is no more than the start of its process."""
 LOOK_SECONDS = 0.1

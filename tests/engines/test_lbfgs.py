@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
-from venture_lite.blocks.lbfgs import Point, Stop, descent
+from venture_lite.blocks.lbfgs import Ended, Point, descent
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 RNG = np.random.default_rng(0)
@@ -115,7 +115,7 @@ def test_steps_are_those_of_lbfgsb(name: str) -> None:
         options={"maxiter": 300, "maxfun": 600, "ftol": 1e-12, "gtol": 1e-5},
     )  # fmt: skip
     *points, stop = descent(counted(1), start, 300)
-    assert isinstance(stop, Stop)
+    assert isinstance(stop, Ended)
     assert not stop.is_stuck
     ours = [point for point in points if isinstance(point, Point)]
     for mine, other in zip(ours[:12], theirs, strict=False):
@@ -126,21 +126,21 @@ def test_steps_are_those_of_lbfgsb(name: str) -> None:
 
 
 def test_it_says_why_it_stops() -> None:
-    def ends(function: Function, start: np.ndarray, most: int = 300) -> Stop | Point:
+    def ends(function: Function, start: np.ndarray, most: int = 300) -> Ended | Point:
         return list(descent(function, start, most))[-1]
 
-    assert ends(quadratic(3, 10.0), np.ones(3), 2) == Stop("2 steps were made")
-    assert ends(lambda x: (0.0, np.zeros(2)), np.ones(2)) == Stop("the slope is 0")
-    assert ends(lambda x: (0.0, x), np.zeros(0)) == Stop("the slope is 0")
+    assert ends(quadratic(3, 10.0), np.ones(3), 2) == Ended("2 steps were made")
+    assert ends(lambda x: (0.0, np.zeros(2)), np.ones(2)) == Ended("the slope is 0")
+    assert ends(lambda x: (0.0, x), np.zeros(0)) == Ended("the slope is 0")
     # the gradient of another function leads up
-    assert ends(lambda x: (float(x @ x), -2.0 * x), np.ones(2)) == Stop("nothing higher was found, on a slope", True)
+    assert ends(lambda x: (float(x @ x), -2.0 * x), np.ones(2)) == Ended("nothing higher was found, on a slope", True)
     kink = ends(lambda x: (abs(float(x[0])), np.sign(x)), np.array([0.3]))
-    assert isinstance(kink, Stop)
+    assert isinstance(kink, Ended)
     assert kink.is_stuck or kink.why == "a step gained nothing"
 
 
 def test_a_density_without_an_end_is_followed_as_far_as_it_may() -> None:
     *points, stop = descent(lambda x: (-float(x.sum()), -np.ones(2)), np.zeros(2), 4)
-    assert stop == Stop("4 steps were made")
+    assert stop == Ended("4 steps were made")
     assert isinstance(points[-1], Point)
     assert points[-1].value < -1e10

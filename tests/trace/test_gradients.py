@@ -3,6 +3,7 @@ of the trace by `log_score` and knows nothing of scaffolds."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,7 +18,8 @@ from venture_lite import Venture
 from venture_lite.audit.snapshot import snapshot
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.distributions import transform_of
-from venture_lite.errors import KernelError
+from venture_lite.blocks.moving import RowKind
+from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import NARROW
 
@@ -342,6 +344,68 @@ def test_rows_in_which_many_are_impossible() -> None:
     # of the density of a gamma, its transform, and minus log a for each observation inside
     expected = np.array([2 - 2.0 - np.count_nonzero(inside[np.arange(60) % 30 == (i + 1) % 30]) for i in range(30)])
     assert sorted(gradient) == pytest.approx(sorted(expected))
+
+
+@pytest.mark.parametrize(("text", "impossible"), [
+    # a rate that is 0 by rounding makes a count impossible
+    ("[observe (poisson (exp (* b {X[n]}))) {Y[n]}]", 3),
+    ("[observe (poisson (exp (* b (- 1 {X[n]})))) {Y[n]}]", 2997),
+    # and so does one that is infinite; a path ends where a scale is negative
+    ("[observe (poisson (exp (- (* b {X[n]})))) {Y[n]}]", 3),
+        ("[observe (normal 0 (+ 0.5 (/ (* b {X[n]}) 800))) {Y[n]}]", None),
+])  # fmt: skip
+def test_where_some_rows_fail_few_go_one_by_one(
+    text: str, impossible: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Noticed: halves that overlap, or leave out a row, and rows that fail and go on with all."""
+    x = np.linspace(0.0, 0.01, 3000)
+    x[[5, 1234, 2999]] = 1.0
+    venture = Venture(seed=3)
+    venture.execute(f"[assume b (normal 0 1)] for n in 1...N: {text}", X=x, Y=[2] * 3000, N=3000)
+    model, free = venture.traces[0], np.array([-800.0])
+    density = BlockDensity(model, model.trace.default.everything())
+    rows, found = [0], list[Any]()
+    singly = RowKind._singly
+
+    def counted(kind: RowKind, which: int, places: Sequence[int], *more: Any) -> Any:
+        rows[0] += len(places)
+        return singly(kind, which, places, *more)
+
+    monkeypatch.setattr(RowKind, "_singly", counted)
+    for is_whole in (True, False):
+        if not is_whole:
+            monkeypatch.setattr(RowKind, "_at_limit", lambda kind, start, stop: np.zeros(stop - start, bool))
+            monkeypatch.setattr(
+                "venture_lite.blocks.moving._halves", lambda start, stop: [(n, n + 1) for n in range(start, stop)]
+            )
+        rows[0] = 0
+        density.put(free)
+        try:
+            weight, gradient = density.evaluate()
+            found.append((weight.impossible, weight.total, gradient[0]))
+        except VentureError as error:
+            found.append(str(error))
+        assert rows[0] < 100 or not is_whole
+    if impossible is None:
+        assert found[0] == found[1]
+    else:
+        assert found[0][0] == impossible
+        assert found[0] == pytest.approx(found[1], rel=1e-9)
+
+
+def test_a_sum_beyond_the_floats() -> None:
+    """Of densities that are each a number. Noticed: the density of one row in its place."""
+    venture = Venture(seed=3)
+    text = "[assume b (normal 0 1)] for n in 1...N: [observe (poisson (exp b)) {Y[n]}]"
+    venture.execute(
+        f"{text} for n in 1...N: [observe (poisson (exp (* b {{X[n]}}))) {{Y[n]}}]", X=np.ones(99), Y=[2] * 99, N=99
+    )
+    model = venture.traces[0]
+    density = BlockDensity(model, model.trace.default.everything())
+    density.put(np.array([709.0]))
+    weight, _ = density.evaluate()
+    assert not weight.impossible
+    assert -math.inf < weight.total < -1e299
 
 
 LISTS = {

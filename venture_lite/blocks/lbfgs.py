@@ -42,7 +42,7 @@ Memory = deque[tuple[np.ndarray, np.ndarray, float]]
 EPSILON = float(np.finfo(float).eps)
 
 
-class Stop(NamedTuple):
+class Ended(NamedTuple):
     """Why a descent ended."""
 
     why: str
@@ -56,19 +56,19 @@ class Point(NamedTuple):
     gradient: np.ndarray
 
 
-def descent(function: Function, start: np.ndarray, most_steps: int) -> Iterator[Point | Stop]:
+def descent(function: Function, start: np.ndarray, most_steps: int) -> Iterator[Point | Ended]:
     """The points at which steps end, from `start` on, and then why there are no more."""
     here = Point(start, *function(start))
     yield here
     memory: Memory = deque(maxlen=MEMORY)
     for step in range(most_steps):
         if np.abs(here.gradient).max(initial=0.0) <= FLAT:
-            yield Stop("the slope is 0")
+            yield Ended("the slope is 0")
             return
         while (found := _step(function, here, memory, step == 0)) is None:
             # what is remembered may be of another place
             if not memory:
-                yield Stop("nothing higher was found, on a slope", True)
+                yield Ended("nothing higher was found, on a slope", True)
                 return
             memory.clear()
         move, change = found.at - here.at, found.gradient - here.gradient
@@ -76,11 +76,11 @@ def descent(function: Function, start: np.ndarray, most_steps: int) -> Iterator[
         yield here
         if before.value - here.value <= LEVEL * max(abs(before.value), abs(here.value), 1.0):
             if np.abs(here.gradient).max(initial=0.0) > FLAT:
-                yield Stop("a step gained nothing")
+                yield Ended("a step gained nothing")
                 return
         elif (product := float(move.dot(change))) > -EPSILON * float(move.dot(before.gradient)):
             memory.append((move, change, product))
-    yield Stop(f"{most_steps} steps were made")
+    yield Ended(f"{most_steps} steps were made")
 
 
 def _step(function: Function, here: Point, memory: Memory, is_first: bool) -> Point | None:

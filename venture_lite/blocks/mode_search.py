@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from venture_lite.blocks.curvature import hessian_by_differences, inverse_root, scaled
-from venture_lite.blocks.lbfgs import Stop, descent
+from venture_lite.blocks.lbfgs import Ended, descent
 
 OUTSIDE = 1.0
 """Nats by which the log density counts as lower than at the start where it is not finite, so that a line search turns
@@ -91,7 +91,7 @@ def climb(evaluate: Evaluate, start: np.ndarray, root: np.ndarray | None = None)
     why, is_stuck = "", False
     try:
         for point in descent(negative, np.zeros(len(start)), ITERATIONS):
-            if isinstance(point, Stop):
+            if isinstance(point, Ended):
                 why, is_stuck = point
                 break
             if (step := seen.get(id(point.gradient))) is not None:

@@ -23,7 +23,7 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.references import NUMBERS
 from venture_lite.interpreter.runs import Places, Run
 from venture_lite.interpreter.sources import ValueSource, source_value
-from venture_lite.interpreter.weights import AtLimit, Group, Weight, log_density
+from venture_lite.interpreter.weights import NARROW, AtLimit, Group, Weight, log_density
 from venture_lite.procedures.checks import check_arguments
 from venture_lite.procedures.columns import RowByRow, are_floats, has_nan
 from venture_lite.procedures.pullbacks import accumulated
@@ -36,6 +36,9 @@ from venture_lite.trace.nodes import node_at
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import Column, length, listed, one_of, part_of, picked
 from venture_lite.trace.trace import Trace
+
+MOST_TOTAL = 1e300
+"""Nats that the sum over many rows counts at most: some of these are added up."""
 
 
 class OtherCotangents(dict[int, Any]):
@@ -232,10 +235,7 @@ class RowKind:
     def steps(self, start: int, stop: int, together: bool) -> tuple[list[PassStep], list[PassStep]]:
         """Both passes over some rows, to be called in order."""
         if together and self._together[0] is not _unprinted:
-            # places of cotangents may be far apart
-            spaced = {1, *range(4, len(self.given), 2)}
-            parts = [as_slice(part_of(each, start, stop), at in spaced) for at, each in enumerate(self.given)]
-            many = (start, stop, *parts)
+            many = (start, stop, *self._given_of(start, stop))
             forward, backward = self.keeper(), self.keeper()
             return (
                 [(self._forward_together, (*many, forward), self, start)],
@@ -243,6 +243,11 @@ class RowKind:
             )
         keeper = self.keeper if self.keeps_rows else None
         return self._singly(0, range(start, stop), keeper), self._singly(1, range(start, stop), keeper)
+
+    def _given_of(self, start: int, stop: int) -> list[Any]:
+        # places of cotangents may be far apart
+        spaced = {1, *range(4, len(self.given), 2)}
+        return [as_slice(part_of(each, start, stop), at in spaced) for at, each in enumerate(self.given)]
 
     def _singly(
         self, which: int, places: Iterable[int], keeper: Callable[[], list[Any]] | None = None
@@ -293,17 +298,50 @@ class RowKind:
         try:
             self._together[0](*given)
         except Exception:
-            advance(self._singly(0, range(start, stop)))
+            for first, last in _halves(start, stop):
+                if last - first > NARROW:
+                    self._forward_together(first, last, *self._given_of(first, last), [])
+                else:
+                    advance(self._singly(0, range(first, last)))
 
     def _backward_together(self, start: int, stop: int, *given: Any) -> float:
-        rows = part_of(self.rows, start, stop)
-        return self._backward_or_singly(rows, lambda: self._singly(1, range(start, stop)), given)
+        def in_halves() -> float:
+            total = 0.0
+            for first, last in _halves(start, stop):
+                if last - first > NARROW:
+                    total += self._backward_together(first, last, *self._given_of(first, last), [])
+                else:
+                    total = weighed(self._singly(1, range(first, last)), total)
+            return total
+
+        def otherwise() -> float:
+            impossible = self._at_limit(start, stop)
+            if not impossible.any():
+                return in_halves()
+            self.state.impossible += self.group().impossible(part_of(self.rows, start, stop), impossible).impossible
+            return weighed(self.weighing(start + np.flatnonzero(~impossible), not impossible.all()))
+
+        return self._backward_or_else(part_of(self.rows, start, stop), otherwise, given)
+
+    def _at_limit(self, start: int, stop: int) -> np.ndarray:
+        """In which of some rows (n,) an argument that depends on the block is 0 or infinite by rounding, which makes
+        them impossible."""
+        found = np.zeros(stop - start, bool)
+        if not isinstance(self.operator, Random) or self.coordinates is not None:
+            return found
+        values = self.tape.values_now(self.tape.places, [part_of(each, start, stop) for each in self._rows_of_leaves()])
+        for argument, node, asked in zip(self.operator.arguments, self.tape.outputs, self.asked, strict=False):
+            column = values.get(node.place) if asked else None
+            if isinstance(column, np.ndarray) and column.shape == found.shape:
+                found |= np.asarray(argument.domain.at_limit(column))
+        return found
 
     def _backward_at(self, at: np.ndarray, *given: Any) -> float:
-        return self._backward_or_singly(picked(self.rows, at), lambda: self.weighing(at, False), given)
+        return self._backward_or_else(picked(self.rows, at), lambda: weighed(self.weighing(at, False)), given)
 
-    def _backward_or_singly(self, rows: Any, singly: Callable[[], list[PassStep]], given: tuple[Any, ...]) -> float:
-        """The backward pass over some rows in one go, or over each of them where that fails."""
+    def _backward_or_else(self, rows: Any, otherwise: Callable[[], float], given: tuple[Any, ...]) -> float:
+        """The backward pass over some rows in one go, or otherwise where that fails: of few rows that fail most others
+        are not to go one by one."""
         impossible = self.state.impossible
         try:
             found: float = self._together[1](*given)
@@ -312,8 +350,9 @@ class RowKind:
             if self.coordinates is None and isinstance(error, AtLimit):
                 self.state.impossible += self.group().impossible(rows).impossible
                 return 0.0
-            return weighed(singly())
-        return found
+            found = otherwise()
+        # a sum beyond the floats is none of a row's
+        return min(max(found, -MOST_TOTAL), MOST_TOTAL)
 
     def recover(self, index: int, error: Exception) -> None:
         """Go on where a row failed forward, or raise the error with its place."""
@@ -508,6 +547,12 @@ def as_slice(rows: Any, is_spaced: bool = False) -> Any:
     if step < 1 or not bool((np.diff(rows) == step).all()):
         return rows
     return slice(int(rows[0]), int(rows[-1]) + 1, step if step > 1 else None)
+
+
+def _halves(start: int, stop: int) -> list[tuple[int, int]]:
+    """Both halves of some rows; few ones as they are."""
+    middle = (start + stop) // 2
+    return [(start, middle), (middle, stop)] if stop - start > NARROW else [(start, stop)]
 
 
 def _unprinted(*given: Any) -> Any:

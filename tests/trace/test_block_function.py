@@ -112,6 +112,11 @@ WIDE = {
     "a recursion outside of floats": """[assume a (normal 0 0.5)] [assume v (mem (lambda (t) (normal 0 0.1)))]
         [assume h (mem (lambda (t) (if (= t 0) a (+ (* 0.5 (h (- t 1))) (/ 1 (+ 1 (exp (* 200 (v t)))))))))]
         for n in 1...60: [observe (normal (h n) 1) {W[n]}]""",
+    "quotients": """[assume a (gamma 2 2)] [assume b (mem (lambda (j) (gamma 2 (/ 1 a))))]
+        for n in 1...60: [observe (normal (/ {V[n]} a (b {J[n]})) 1) {W[n]}]
+        for n in 1...60: [observe (normal (/ (/ (b n)) (/ 2 {V[n]})) 1) {W[n]}]""",
+    "angles and shares": """[assume u (mem (lambda (j) (von_mises 0 2)))] [assume p (mem (lambda (j) (beta 2 3)))]
+        [assume g (half_cauchy 2)] for n in 1...60: [observe (cauchy (* (p n) (u {J[n]})) g) {W[n]}]""",
     "many of one, a few of another": """[assume w (mem (lambda (i) (normal 0 1)))] [assume s (gamma 2 2)]
         for n in 1...60: [observe (student_t 4 (w (+ 1 {G[n]})) s) {W[n]}]
         for n in 1...60: [observe (flip (logistic (* (w 1) {V[n]}))) {F[n]}]""",
@@ -153,6 +158,11 @@ def compare(model: Model, block: Sequence[int], rng: np.random.Generator, exact:
     if function is None:
         return 0, 0
     before, told, silent = snapshot(model), 0, 0
+    for infinite in (math.inf, -math.inf, math.nan):
+        # some transforms have a value there
+        free = rng.normal(size=density.size)
+        free[rng.integers(density.size)] = infinite
+        assert densities.by(function, density, free) is None
     for size in (0.3, 1.0, 3.0, 30.0):
         for _ in range(5):
             free = size * rng.normal(size=density.size)

@@ -17,6 +17,7 @@ from venture_lite.blocks.tape import TapeLeaf
 from venture_lite.interpreter.weights import Group
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import Domain
+from venture_lite.procedures.functions.arithmetic import DIVIDE
 from venture_lite.procedures.pullbacks import ElementwisePullback
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node, recordable
@@ -160,9 +161,14 @@ class RowsTogether:
             return self._record.called(record, operands)
         if any(map(operations.is_moving, operands)) and not isinstance(pullback, ElementwisePullback):
             raise NotOneFunction
-        is_total = record.total or divides_by_constants(record, operands)
-        if is_total and isinstance(pullback, ElementwisePullback) and pullback.value is not None:
-            return pullback.value(*operands)
+        if isinstance(pullback, ElementwisePullback) and pullback.value is not None:
+            if record.total or divides_by_constants(record, operands):
+                return pullback.value(*operands)
+            if record is DIVIDE:
+                # of three numbers and more no function is one of columns
+                found = pullback.value(*operands)
+                self._record.refuse_infinite([found])
+                return found
         return operations.apply(partial(record.columns or _refuse, lifted), *operands)
 
     def _coordinates(self, kind: RowKind, start: int, stop: int) -> Node:

@@ -181,7 +181,9 @@ def printed(
     wanted = [results.total, *results.gradient.values()]
     finite = [value for value in results.finite.values() if value.place in moving]
     given = [value for value in results.finite.values() if value.place not in moving]
-    checked = functools.reduce(lambda left, right: left + right, [*wanted, *finite])
+    # of transforms some have a value where a coordinate is not finite
+    coordinates = [operations.free(number) for number in results.gradient]
+    checked = functools.reduce(lambda left, right: left + right, [*wanted, *finite, *coordinates])
     run = _Lines([checked, *wanted, *results.columns, *tested], operations)
     parts = _Lines(results.sums, operations)
     still = _Lines([*run.read, *parts.read, *given, *tested], operations, is_still=True)
@@ -221,7 +223,7 @@ def _return_array(run: _Lines, operations: BlockOperations, results: BlockResult
     for taken, part in zip(operations.free_columns, results.columns, strict=True):
         run.lines.append(f"d[{at(taken)}] = {_name(part)}")
     # what is not finite has no finite square
-    run.lines += ["q = d.dot(d)", "if q - q != 0.0: return None", f"return {_name(results.total)}, d"]
+    run.lines += ["q = d.dot(d) + f.dot(f)", "if q - q != 0.0: return None", f"return {_name(results.total)}, d"]
 
 
 class _Lines:

@@ -55,34 +55,34 @@ def test_as_many_run_as_there_are_processors_each_as_long_as_the_others(
 def test_nobody_waits_where_there_is_room(monkeypatch: pytest.MonkeyPatch, chains: int, processors: int) -> None:
     clock, made = begun(monkeypatch, chains, processors)
     for turn in range(4):
-        assert len(runs_at(clock, made, 2000.5 + turn, chains)) == chains
+        assert len(runs_at(clock, made, 2000 + SECONDS * (turn + 0.5), chains)) == chains
 
 
 def test_chains_that_end_or_are_lost_leave_their_turns_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, made = begun(monkeypatch, 4, 2)
     made.end(1)
     made.end(2)
-    assert all(set(runs_at(clock, made, 2000.5 + turn, 4)) >= {0, 3} for turn in range(4))
+    assert all(set(runs_at(clock, made, 2000 + SECONDS * (turn + 0.5), 4)) >= {0, 3} for turn in range(4))
 
 
 def test_one_that_waits_is_told_how_long_and_one_that_runs_does_not_look_each_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock, made = begun(monkeypatch, 4, 2)
-    # in the first second all run
+    # at first all run
     assert [made.seconds_until(index) for index in range(4)] == [0.0] * 4
-    running = runs_at(clock, made, 2000.25, 4)
+    running = runs_at(clock, made, 2000 + 0.25 * SECONDS, 4)
     for index in set(range(4)).difference(running):
         made._look_at = 0.0
         assert made.seconds_until(index) == pytest.approx(0.75 * SECONDS)
-    runs_at(clock, made, 2000.25, 4)
-    before = made._look_at = 2000.25 + 0.1
+    runs_at(clock, made, 2000 + 0.25 * SECONDS, 4)
+    before = made._look_at = clock.now + 0.1 * SECONDS
     assert made.seconds_until(running[0]) == 0.0
     assert made._look_at == before
     # never beyond the turn's end
-    made._look_at, clock.now = 0.0, 2001 - 1e-3
+    made._look_at, clock.now = 0.0, 2000 + SECONDS - 1e-3
     assert made.seconds_until(running[0]) == 0.0
-    assert made._look_at == pytest.approx(2001)
+    assert made._look_at == pytest.approx(2000 + SECONDS)
 
 
 @pytest.mark.thorough

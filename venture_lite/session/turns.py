@@ -1,11 +1,11 @@
 """Chains that are more than the processors take turns by the clock.
 
 Left to the system, four processes on two processors change places every few milliseconds, each time with caches to fill
-again, and take up to a quarter more time of the processors than two at once. So each runs for a second and then lets
-the next ones run. Nobody hands the turns out: every process reads from the same clock and from a table of who is at
-work whether it is its turn, and asks where it asks whether to stop. What a process does within a transition nobody
-stops: longer ones overlap, as without turns. So does everything in the first second, that a Ctrl-C which comes soon
-finds draws of all.
+again, and take up to a quarter more time of the processors than two at once. So each runs for a quarter of a second,
+long beside the caches and short beside what the last chain then runs alone, and lets the next ones run. Nobody hands
+the turns out: every process reads from the same clock and from a table of who is at work whether it is its turn, and
+asks where it asks whether to stop. What a process does within a transition nobody stops: longer ones overlap, as
+without turns. So does everything in the first quarter of a second, that a Ctrl-C which comes soon finds draws of all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import mmap
 import os
 import time
 
-SECONDS = 1.0
+SECONDS = 0.25
 """How long a turn takes."""
 LOOK_SECONDS = 0.05
 """How often the table is read: chains come to their end within a turn."""

@@ -537,3 +537,18 @@ def test_a_state_of_probability_zero_is_told_of_once_a_chain() -> None:
         venture.auto(draws=20, warmup=20, chains=2)
     told = [str(each.message) for each in met if "the state has probability zero" in str(each.message)]
     assert len(told) == len(set(told)) == 2
+
+
+@pytest.mark.thorough
+def test_a_state_of_probability_zero_that_the_warm_up_leaves_is_not_told() -> None:
+    venture = Venture(seed=1)
+    venture.execute(
+        "[assume rate (gamma 2 1)] [assume n (mem (lambda (i) (poisson rate)))]"
+        "for i in 1...4: [observe (binomial (n i) 0.5) 12]"
+    )
+    with warnings.catch_warnings(record=True) as met:
+        warnings.simplefilter("always")
+        # the clock is looked at after one sweep, when no count has reached 12
+        draws = venture.auto(draws=20, warmup=200, chains=2, target_ess=1.0, seconds=600.0)
+    assert min(draws[f"n({i})"].min() for i in range(1, 5)) >= 12
+    assert not [each for each in met if "probability zero" in str(each.message)]

@@ -36,8 +36,6 @@ class ChainProgram:
         self._begin: Part | None = None
         self._part: Part | None = None
         self._has_begun = False
-        # what was said of a state of probability zero
-        self._impossible = ""
 
     def prepare(self) -> None:
         """Compile the program, where it is one of actions. Raises VentureError where it cannot be."""
@@ -64,17 +62,13 @@ class ChainProgram:
         if error is not None and self._part is None and program.is_action(self._expression):
             # an action further on could not be compiled: no kernel before it has done anything
             program.tallies.clear()
-        draws = program.finished(looked_at=error is None)
-        if error is None:
-            self._warn_impossible()
-        return ChainOutcome(draws, value, error)
+        return ChainOutcome(program.finished(looked_at=error is None), value, error)
 
-    def _warn_impossible(self) -> None:
-        """Say so where inference ended at probability zero, naming the observation; once, however often it goes on."""
-        of_chain = f"chain {self._number}: " if self._number is not None else ""
-        if (why := _why_impossible(self.model)) != self._impossible and why:
-            warn(of_chain + why)
-        self._impossible = why
+    def warn_impossible(self) -> None:
+        """Say so where inference ended at probability zero, naming the observation: where it only paused, what follows
+        may find its way out."""
+        if why := _why_impossible(self.model):
+            warn(f"chain {self._number}: {why}" if self._number is not None else why)
 
     def _run(self, times: int) -> Any:
         if not self.program.is_action(self._expression):

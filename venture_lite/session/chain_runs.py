@@ -120,6 +120,9 @@ class ChainRuns:
             # a second Ctrl-C ends the look at what there is, and the first goes on
             with self._around, contextlib.suppress(*[KeyboardInterrupt] * (error is not None)):
                 self._leave(error is None or isinstance(error, (KeyboardInterrupt, VentureError)))
+            if error is None:
+                for run in self._runs:
+                    run.warn_impossible()
         except KeyboardInterrupt as interrupt:
             interrupt.draws = self.draws  # type: ignore[attr-defined]
             raise

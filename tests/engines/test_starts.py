@@ -279,6 +279,25 @@ def test_what_makes_a_posterior_improper_is_named(program: str, told: str) -> No
     assert draws.statistics[1].details["still growing"] == float("grows" in told)
 
 
+def test_points_without_a_density_are_told_where_a_search_finds_nothing() -> None:
+    def said(program: str, inference: str) -> str:
+        v = Venture(seed=1)
+        v.execute(program)
+        with warnings.catch_warnings(record=True) as met:
+            warnings.simplefilter("always")
+            v.infer(inference)
+        return "\n".join(str(each.message) for each in met)
+
+    # random starts above log 2 have none
+    edge = "[assume x (normal 0 1)] [observe (normal (log (- 2 (exp x))) 0.1) -0.5]"
+    assert [said(edge, f"({search})") for search in ("pathfinder default all 'paths 8", "optimize default all")] == [
+        ""
+    ] * 2
+    assert "no value: factor: EXPR must be a number or -inf, got inf" in said(
+        "[assume x (flat)] [factor (log (exp x))]", "(optimize default all)"
+    )
+
+
 def test_the_higher_of_two_modes_is_found() -> None:
     """At 2 and at -2, the prior of mean 0.5 makes the former the higher one."""
     for seed in range(5):

@@ -347,7 +347,9 @@ def come_inside(model: Model, nodes: list[int]) -> None:
 
 def _compile_path(program: InferenceProgram, given: ActionForm, words: str, look: Look) -> Part:
     model = program.model
-    densities = Densities(model, given.action, program.warn)
+    # why points that were tried have no density: of interest where the search finds nothing
+    met: list[str] = []
+    densities = Densities(model, given.action, met.append)
     selection = Selection(model, given.scope, given.selector)
 
     def begin() -> Begun:
@@ -357,7 +359,11 @@ def _compile_path(program: InferenceProgram, given: ActionForm, words: str, look
             densities.refuse(nodes)
         blocks = selection.sweep() if selection.selector.sweeps else [selection.next_block()]
         scales = FirstScales.of(program.shared)
-        return _together([_begun(densities, nodes, look, scales) for nodes in blocks])
+        begun = _together([_begun(densities, nodes, look, scales) for nodes in blocks])
+        if not begun.is_found:
+            for text in met:
+                program.warn(text)
+        return begun
 
     return Start(given.action, f"{selection.selector.words(given.scope)}: {words}", given.span, program, begin)
 

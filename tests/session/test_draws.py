@@ -263,6 +263,14 @@ def test_calls_are_found_by_their_keys() -> None:
             draws[missing]
 
 
+def test_who_asks_for_a_variable_that_there_is_not_is_told_some_that_there_are() -> None:
+    v = Venture(seed=1)
+    v.execute("[assume z (mem (lambda (i) (normal 0 1)))]")
+    draws = v.infer(f"(collect {' '.join(f'(z {i})' for i in range(100))})")
+    with pytest.raises(KeyError, match=r"no variable 'theta' was collected; collected were: \(z 0\), .* and 92 more"):
+        draws["theta"]
+
+
 def test_calls_of_keys_with_a_gap_are_no_variable() -> None:
     v = Venture(seed=1)
     v.execute("[assume a (mem (lambda (i) (normal 0 1)))]")

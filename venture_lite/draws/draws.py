@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from venture_lite.draws.calls import as_collected, calls_of
+from venture_lite.draws.presentation import listed
 from venture_lite.errors import nearest
 from venture_lite.values import object_array
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
     from venture_lite.draws.evidence import Evidence
     from venture_lite.draws.summary import Summary
+
+NAMED = 8
+"""Variables that a person is told of who asks for one that there is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +389,7 @@ class Draws(Mapping[str, np.ndarray]):
         if as_collected(name) in self.names:
             name = as_collected(name)
         else:
-            hint = nearest(name, self.names) or (f"collected were: {', '.join(self.names)}" if self.names else None)
+            hint = nearest(name, self.names) or (f"collected were: {listed(self.names, NAMED)}" if self.names else None)
             raise KeyError(f"no variable {name!r} was collected" + (f"; {hint}" if hint else ""))
         return [chain.get(name, np.empty(0)) for chain in self._chains]
 

@@ -112,6 +112,16 @@ WIDE = {
     "a recursion outside of floats": """[assume a (normal 0 0.5)] [assume v (mem (lambda (t) (normal 0 0.1)))]
         [assume h (mem (lambda (t) (if (= t 0) a (+ (* 0.5 (h (- t 1))) (/ 1 (+ 1 (exp (* 200 (v t)))))))))]
         for n in 1...60: [observe (normal (h n) 1) {W[n]}]""",
+    "counts of all kinds": """[assume u (mem (lambda (j) (normal 0 0.5)))] [assume r (gamma 2 1)]
+        [assume p (mem (lambda (j) (logistic (+ 0.2 (u j)))))]
+        for n in 1...60: [observe (poisson (exp (+ 7 (u n)))) (+ 900 (* 50 {G[n]}))]
+        for n in 1...60: [observe (binomial (+ 9 {G[n]}) (p {J[n]})) {G[n]}]
+        for n in 1...60: [observe (beta_binomial 9 r (exp (u n))) {G[n]}]
+        for n in 1...60: [observe (neg_binomial r (p n)) {G[n]}]
+        for n in 1...60: [observe (neg_binomial (exp (u n)) (p {J[n]})) {G[n]}]
+        for n in 1...60: [observe (geometric (p n)) {G[n]}] for n in 1...60: [observe (flip (p n)) {F[n]}]""",
+    "counts whose rates are 0": """[assume u (mem (lambda (j) (normal 0 60)))]
+        for n in 1...60: [observe (poisson (exp (* 10 (u n)))) {G[n]}]""",
     "quotients": """[assume a (gamma 2 2)] [assume b (mem (lambda (j) (gamma 2 (/ 1 a))))]
         for n in 1...60: [observe (normal (/ {V[n]} a (b {J[n]})) 1) {W[n]}]
         for n in 1...60: [observe (normal (/ (/ (b n)) (/ 2 {V[n]})) 1) {W[n]}]""",

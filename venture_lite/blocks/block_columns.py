@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.block_record import OPAQUE, BlockRecord, are_numbers, outputs_of, pulled, transform_of
+from venture_lite.blocks.block_record import NUMBERS, OPAQUE, BlockRecord, are_numbers, outputs_of, pulled, transform_of
 from venture_lite.blocks.block_values import NotOneFunction
 from venture_lite.blocks.moving import RowKind, as_constant, as_slice
 from venture_lite.blocks.passes import as_floats, divides_by_constants
@@ -203,7 +203,7 @@ class RowsTogether:
             raise NotOneFunction from None
         for position in group.checked:
             self._check(kind.operator.arguments[position].domain, arguments[position])
-        if is_summed(kind.operator):
+        if is_summed(kind.operator, value is None and kind.column.kind in NUMBERS):
             return self._written_out(kind, rows, value, arguments)
         if value is None:
             value = operations.gathered(kind.column, partial(group.values_of, rows))

@@ -20,10 +20,11 @@ MOST = 1000
 """Functions that are kept."""
 
 
-def is_summed(record: Random) -> bool:
-    """Whether sums of a record's log densities and their derivatives follow from its definition: a discrete one has
-    values of several kinds, and one with sums of its own has faster ones."""
-    return record.definition is not None and record.log_density_total is None and record.transform is not None
+def is_summed(record: Random, of_floats: bool = False) -> bool:
+    """Whether sums of a record's log densities and their derivatives follow from its definition: one with sums of its
+    own has faster ones, and a discrete one has values of several kinds, unless they are known to be floats."""
+    is_of_floats = of_floats or record.transform is not None
+    return record.definition is not None and record.log_density_total is None and is_of_floats
 
 
 @functools.lru_cache(MOST)

@@ -233,33 +233,35 @@ def blocks(model: Model) -> Iterator[list[int]]:
         yield block
 
 
-@pytest.mark.thorough
-def test_functions_of_other_programs() -> None:
-    rng, told = np.random.default_rng(1), 0
-    for case in CASES[::2]:
+def told_of(model: Model, rng: np.random.Generator) -> int:
+    """How often functions of its blocks said what the passes say."""
+    return sum(compare(model, block, rng, exact=False)[0] for block in blocks(model))
+
+
+def others(step: int, seeds: int) -> Iterator[Model]:
+    """Programs of other tests, and random ones."""
+    for case in CASES[::step]:
         venture = Venture(seed=1)
         venture.execute(case.program, **dict(case.parameters))
-        told += sum(compare(venture.traces[0], block, rng, exact=False)[0] for block in blocks(venture.traces[0]))
-    for seed in range(15):
+        yield venture.traces[0]
+    for seed in range(seeds):
         venture = load(random_program(seed), seed)
         infer(venture, "(mh default one 20)")
-        told += sum(compare(venture.traces[0], block, rng, exact=False)[0] for block in blocks(venture.traces[0]))
-    assert told > 120
+        yield venture.traces[0]
+
+
+@pytest.mark.thorough
+def test_functions_of_other_programs() -> None:
+    rng = np.random.default_rng(1)
+    assert sum(told_of(model, rng) for model in others(2, 15)) > 120
 
 
 @pytest.mark.thorough
 def test_functions_over_columns_of_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all in which more than one row of a kind moves."""
     monkeypatch.setattr("venture_lite.blocks.block_function.is_small", is_single)
-    rng, told = np.random.default_rng(1), 0
-    for case in CASES:
-        venture = Venture(seed=1)
-        venture.execute(case.program, **dict(case.parameters))
-        told += sum(compare(venture.traces[0], block, rng, exact=False)[0] for block in blocks(venture.traces[0]))
-    for seed in range(30):
-        venture = load(random_program(seed), seed)
-        infer(venture, "(mh default one 20)")
-        told += sum(compare(venture.traces[0], block, rng, exact=False)[0] for block in blocks(venture.traces[0]))
+    rng = np.random.default_rng(1)
+    told = sum(told_of(model, rng) for model in others(1, 30))
     for program in PROGRAMS.values():
         model = loaded(program).traces[0]
         told += compare(model, model.trace.default.everything(), rng, exact=False)[0]

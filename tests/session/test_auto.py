@@ -286,14 +286,17 @@ def test_an_interruption_keeps_the_draws(in_text: bool, monkeypatch: pytest.Monk
 
 @pytest.mark.thorough
 def test_an_interruption_of_a_second_try_keeps_the_draws_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C comes while the first try is judged, whose paths diverged; the second has drawn nothing yet."""
+    """Ctrl-C comes while paths of the first try are counted, which diverged; the second has drawn nothing yet."""
     monkeypatch.setattr("venture_lite.session.auto.running.MOST_DIVERGENT", -1.0)
+    counted = []
 
-    def interrupted(draws: Draws, target: float) -> Any:
-        signal.raise_signal(signal.SIGINT)
-        return judged(draws, target)
+    def interrupted(draws: Draws) -> float:
+        counted.append(draws)
+        if len(counted) == 1:
+            signal.raise_signal(signal.SIGINT)
+        return 1.0
 
-    monkeypatch.setattr("venture_lite.session.auto.running.judged", interrupted)
+    monkeypatch.setattr("venture_lite.session.auto.running.divergent", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         session(LEVEL, chains=2).auto(draws=20, warmup=20)
     draws = caught.value.draws  # type: ignore[attr-defined]

@@ -286,11 +286,11 @@ class AutoRun:
                     break
             if self.composed.adapts:
                 draws = draws.after(self.warmed)
-            judgement = judged(draws, self._options.target_ess)
-            self._is_joined = not judgement.apart
             self.divergent = divergent(draws)
             if self.should_be_finer:
                 return draws
+            judgement = judged(draws, self._options.target_ess)
+            self._is_joined = not judgement.apart
             if self._ends(judgement, look):
                 self._tell(judgement)
                 return draws

@@ -290,9 +290,8 @@ def test_points_without_a_density_are_told_where_a_search_finds_nothing() -> Non
 
     # random starts above log 2 have none
     edge = "[assume x (normal 0 1)] [observe (normal (log (- 2 (exp x))) 0.1) -0.5]"
-    assert [said(edge, f"({search})") for search in ("pathfinder default all 'paths 8", "optimize default all")] == [
-        ""
-    ] * 2
+    for search in ("(pathfinder default all 'paths 8)", "(optimize default all)"):
+        assert not said(edge, search)
     assert "no value: factor: EXPR must be a number or -inf, got inf" in said(
         "[assume x (flat)] [factor (log (exp x))]", "(optimize default all)"
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import arviz
 from venture_lite import Draws, Venture, VentureWarning, __version__
 
 PROGRAM = """
@@ -233,14 +234,7 @@ def test_the_tree_goes_through_a_netcdf_file(tmp_path: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("plot", ["plot_dist", "plot_trace", "plot_forest", "plot_rank", "plot_autocorr", "plot_pair"])
 def test_arviz_plots_the_tree_as_it_is(plot: str) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    try:
-        import arviz_plots
-    except (ImportError, AttributeError) as error:
-        pytest.skip(f"arviz_plots does not go with the matplotlib that is installed: {error}")
-    getattr(arviz_plots, plot)(drawn().to_datatree())
+    arviz.plot(plot, drawn().to_datatree())
 
 
 def test_calls_are_found_by_their_keys() -> None:

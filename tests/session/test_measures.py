@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests import arviz
 from tests.statistics import assert_same_mean
 from venture_lite import Venture
 from venture_lite.audit.snapshot import snapshot
@@ -242,6 +243,8 @@ def test_the_tree_has_statistics_of_each_transition() -> None:
     assert (sampled["energy"].values > -density).all()
     assert (sampled["n_steps"].values >= sampled["tree_depth"].values).all()
     assert len(np.unique(sampled["step_size"].values)) == 2
+    # plots select by it
+    assert sampled["diverging"].dtype == tree["warmup_sample_stats"]["diverging"].dtype == bool
 
 
 @pytest.mark.thorough
@@ -249,6 +252,7 @@ def test_hmc_says_the_same_and_several_gradient_kernels_nothing() -> None:
     one = gradient_draws(kernel="(hmc default all 0.1 5 1)").to_datatree()["sample_stats"]
     assert set(one.data_vars) == {"diverging", "energy", "lp", "n_steps", "acceptance_rate", "step_size"}
     assert (one["step_size"].values == 0.1).all()
+    assert one["diverging"].dtype == bool
     two = gradient_draws(kernel="(hmc default all 0.1 5 1) (hmc default all 0.1 5 1)").to_datatree()
     assert "sample_stats" not in two.children
 
@@ -271,17 +275,7 @@ def test_groups_go_by_the_names_of_their_data_and_the_summary_has_parameters_alo
 @pytest.mark.slow
 @pytest.mark.parametrize("plot", ["plot_ppc_dist", "plot_energy", "plot_trace"])
 def test_arviz_plots_take_the_tree_as_it_is(plot: str) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    try:
-        import arviz_plots
-        from arviz_base import load_arviz_data
-
-        getattr(arviz_plots, plot)(load_arviz_data("centered_eight"))
-    except Exception as error:
-        pytest.skip(f"arviz_plots does not go with what is installed: {error}")
-    getattr(arviz_plots, plot)(gradient_draws().to_datatree())
+    arviz.plot(plot, gradient_draws().to_datatree())
 
 
 # -------------------------------------------------------------------------------------------------------- files

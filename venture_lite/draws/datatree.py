@@ -28,7 +28,7 @@ def to_datatree(draws: Draws, prior: Draws | None = None, warmup: bool = False) 
     - `warmup_posterior`, with `warmup`: the draws made while a kernel still adapted; the others are without them.
     - `sample_stats`: of `nuts` or `hmc`, where the program has one such kernel, what its last transition before each
       draw was: `diverging`, `energy`, `lp` (the log density in free coordinates), `n_steps`, `acceptance_rate`,
-      `step_size`, and of nuts `tree_depth`.
+      `step_size`, and of nuts `tree_depth`. Here truth is a boolean, by which ArviZ selects.
     - `kernel_stats`: what each kernel did, with dimensions chain and kernel (the kernel's text), and what its
       engine has to say besides (`details`), NaN where it says nothing.
     - `observed_data`: the numbers that the program observed, by the observe's label or the parameter's name.
@@ -78,7 +78,7 @@ def _groups(draws: Draws) -> dict[str, dict[str, np.ndarray]]:
         names[group][name] = own
     for group, own_names in names.items():
         found |= _by_length(draws, group, own_names)
-    return found
+    return {group: {name: _without_truth(each) for name, each in values.items()} for group, values in found.items()}
 
 
 def _by_length(draws: Draws, group: str, names: Mapping[str, str] | None = None) -> dict[str, dict[str, np.ndarray]]:
@@ -88,11 +88,11 @@ def _by_length(draws: Draws, group: str, names: Mapping[str, str] | None = None)
     alone: dict[str, dict[str, np.ndarray]] = defaultdict(dict)
     for name, shown in (names or {name: name for name in draws.names}).items():
         if draws.is_numeric(name) and draws[name].shape[1]:
-            by_length[draws[name].shape[1]][_key(shown)] = _without_truth(draws[name])
+            by_length[draws[name].shape[1]][_key(shown)] = draws[name]
         elif draws[name].ndim == 1:
             for number, chain in zip(draws.numbers, draws.by_chain(name), strict=True):
                 if len(chain) and chain.dtype != object:
-                    alone[f"{group}_{len(chain)}_chain_{number}"][_key(shown)] = _without_truth(chain[np.newaxis])
+                    alone[f"{group}_{len(chain)}_chain_{number}"][_key(shown)] = chain[np.newaxis]
     main = max(by_length, key=lambda length: len(by_length[length]), default=0)
     even = {group if length == main else f"{group}_{length}": found for length, found in by_length.items()}
     return even | alone

@@ -50,6 +50,8 @@ class ChainOutcome:
     # of an expression that is no action
     value: Any = None
     error: BaseException | None = None
+    # that the state has probability zero, and why; empty where it has not
+    impossible: str = ""
     # what another process has warned of, each with its kind, and printed
     warned: tuple[tuple[str, type[Warning]], ...] = ()
     printed: str = ""

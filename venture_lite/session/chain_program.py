@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from venture_lite.errors import warn
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.inference.program import InferenceProgram
 from venture_lite.inference.tree import Part, Repeat
@@ -62,13 +61,10 @@ class ChainProgram:
         if error is not None and self._part is None and program.is_action(self._expression):
             # an action further on could not be compiled: no kernel before it has done anything
             program.tallies.clear()
-        return ChainOutcome(program.finished(looked_at=error is None), value, error)
-
-    def warn_impossible(self) -> None:
-        """Say so where inference ended at probability zero, naming the observation: where it only paused, what follows
-        may find its way out."""
-        if why := _why_impossible(self.model):
-            warn(f"chain {self._number}: {why}" if self._number is not None else why)
+        impossible = _why_impossible(model) if error is None else ""
+        if impossible and self._number is not None:
+            impossible = f"chain {self._number}: {impossible}"
+        return ChainOutcome(program.finished(looked_at=error is None), value, error, impossible)
 
     def _run(self, times: int) -> Any:
         if not self.program.is_action(self._expression):

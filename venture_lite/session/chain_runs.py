@@ -100,7 +100,7 @@ class ChainRuns:
         self._began = self._due = self._next_look = 0.0
         # whether chains are to stop because another did
         self._stopped = False
-        # what chains elsewhere have warned of
+        # what chains elsewhere have warned of, and what was said of states of probability zero
         self._said: set[str] = set()
         # so far; and by chain, of an expression that is no action
         self.draws = Draws([{}] * len(programs))
@@ -119,10 +119,9 @@ class ChainRuns:
         try:
             # a second Ctrl-C ends the look at what there is, and the first goes on
             with self._around, contextlib.suppress(*[KeyboardInterrupt] * (error is not None)):
+                if error is None:
+                    self.tell_impossible()
                 self._leave(error is None or isinstance(error, (KeyboardInterrupt, VentureError)))
-            if error is None:
-                for run in self._runs:
-                    run.warn_impossible()
         except KeyboardInterrupt as interrupt:
             interrupt.draws = self.draws  # type: ignore[attr-defined]
             raise
@@ -157,6 +156,14 @@ class ChainRuns:
                 outcomes[index] = ChainOutcome(given.draws, given.value, None)
         self._given |= outcomes
         return self._joined([outcome for _, outcome in sorted(outcomes.items())])
+
+    def tell_impossible(self) -> None:
+        """Say of chains that stand at probability zero that they do: while chains warm up they may find their way out,
+        and so it is for the caller to say when that counts. Said at the end, too."""
+        for outcome in self._given.values():
+            if outcome.impossible and outcome.impossible not in self._said:
+                self._said.add(outcome.impossible)
+                warn(outcome.impossible)
 
     def _ask(self, index: int, times: int) -> None:
         if self._others is self._forked:

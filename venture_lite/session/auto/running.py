@@ -97,6 +97,9 @@ class Runs(Protocol):
     def more(self, times: int = 1) -> Draws:
         """Run it so many times more: all draws so far."""
 
+    def tell_impossible(self) -> None:
+        """Say of chains that stand at probability zero that they do."""
+
 
 class RunProgram(Protocol):
     """Brings a program to all chains of a session, with what begins it."""
@@ -301,6 +304,8 @@ class AutoRun:
         step = self._affordable(wanted - self.made)
         if self.made < self._options.draws and self.target < TARGETS[-1] and self._warming > LONG:
             step = min(step, math.ceil(wanted / EARLY))
+        # draws are made from there
+        runs.tell_impossible()
         draws = runs.more(step)
         self.made += step
         return draws

@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -127,9 +127,7 @@ class _Posted:
         if outcome.error is None or not any(len(column) > known.get(name, 0) for name, column in self.columns.items()):
             return outcome
         columns = {name: column_array(column) for name, column in self.columns.items()}
-        return ChainOutcome(
-            Draws([columns], adapting=[self.adapting]), outcome.value, outcome.error, outcome.warned, outcome.printed
-        )
+        return replace(outcome, draws=Draws([columns], adapting=[self.adapting]))
 
 
 @dataclass(slots=True, eq=False)

@@ -16,7 +16,7 @@ import socket
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
@@ -161,9 +161,7 @@ class _RemoteChain:
     def more(self, times: int) -> ChainOutcome:
         with np.errstate(all="ignore"), BLAS_THREADS.one(), printed_here() as printed, heard_here() as warned:
             outcome = self.run.more(times)
-        return ChainOutcome(
-            outcome.draws, outcome.value, portable_error(outcome.error), tuple(warned), printed.getvalue()
-        )
+        return replace(outcome, error=portable_error(outcome.error), warned=tuple(warned), printed=printed.getvalue())
 
     def state(self, is_judged: bool) -> ChainState:
         watch = self.program.watch

@@ -295,6 +295,10 @@ class VentureWarning(UserWarning):
     """Something that a person should know, after which the program goes on."""
 
 
+class Disagreement(VentureWarning):
+    """A fast way gave another result than the interpreter, which goes on in its place: a defect of this system."""
+
+
 _HEARD: dict[int, list[tuple[str, type[Warning]]]] = {}
 """By thread, what was warned of there, where somebody keeps it."""
 
@@ -312,15 +316,15 @@ def heard_here() -> Iterator[list[tuple[str, type[Warning]]]]:
         del _HEARD[thread]
 
 
-def warn(text: str) -> None:
-    """Raise a VentureWarning that points at the line which called the package, however deep it is met."""
+def warn(text: str, kind: type[VentureWarning] = VentureWarning) -> None:
+    """Raise a warning that points at the line which called the package, however deep it is met."""
     if (heard := _HEARD.get(threading.get_ident())) is not None:
-        heard.append((text, VentureWarning))
+        heard.append((text, kind))
         return
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and _is_inside(frame):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, VentureWarning, stacklevel=level)
+    warnings.warn(text, kind, stacklevel=level)
 
 
 def _is_inside(frame: FrameType) -> bool:

@@ -1,0 +1,7 @@
+"""Transitions by forms, and values of several kinds in columns."""
+
+from __future__ import annotations
+
+from tests.posterior.fault import Fault
+
+FAULTS: tuple[Fault, ...] = ()

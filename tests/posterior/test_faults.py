@@ -1,0 +1,39 @@
+"""Faults of fast ways that were mended: the answers are exact in every way of making transitions."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import pytest
+
+from tests.posterior import faults_gradients, faults_labels, faults_predictors, faults_transitions
+from tests.posterior.case import Case
+from tests.posterior.fault import Fault
+from tests.posterior.test_posterior import chain
+from tests.statistics import assert_chain_agrees
+
+FAULTS: tuple[Fault, ...] = (
+    *faults_transitions.FAULTS,
+    *faults_labels.FAULTS,
+    *faults_gradients.FAULTS,
+    *faults_predictors.FAULTS,
+)
+RUNS = [
+    pytest.param(case, engine, id=f"{case.name}:{engine}")
+    for fault in FAULTS
+    for case in fault.cases
+    for engine in case.engines
+]
+DRAWS = 400
+
+
+@pytest.mark.parametrize("kernels", ["compiled", "interpreted", "checked"])
+@pytest.mark.parametrize(("case", "engine"), RUNS)
+def test_the_posterior_is_exact_in_every_way(case: Case, engine: str, kernels: str) -> None:
+    more = chain(case, engine, seed=crc32(f"{case.name} {engine}".encode()), kernels=kernels)
+    assert_chain_agrees(more, case.exact(), DRAWS, what=f"{engine} on{case.program}")
+
+
+def test_names_of_cases_are_distinct() -> None:
+    names = [case.name for fault in FAULTS for case in fault.cases]
+    assert len(set(names)) == len(names)

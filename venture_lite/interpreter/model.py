@@ -12,6 +12,7 @@ import numpy as np
 
 from venture_lite.errors import EvidenceError, ImpossibleState, InternalError, ObservedAlready, Span, VentureError
 from venture_lite.interpreter.ancestry import refuse_random_keys
+from venture_lite.interpreter.answers import Answers
 from venture_lite.interpreter.constants import Constants
 from venture_lite.interpreter.evidence import (
     NO_EVIDENCE,
@@ -146,6 +147,8 @@ class Model:
         kernels: str = "compiled",
     ) -> None:
         self.kernels = kernels
+        # which fast ways were compared with the interpreter
+        self.answers = Answers(always=kernels == "checked")
         self.trace = Trace(rng, library)
         self.trace.reader, self.trace.explain = reader, explain
         self.trace.constants = Constants(self.trace)

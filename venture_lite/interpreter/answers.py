@@ -1,0 +1,96 @@
+"""A fast way is believed after it has answered to the interpreter.
+
+The first results of a fast way for a kind of block are compared with the interpreter's. Where they differ the fast way
+is not used again for that kind, the interpreter's result stands, and one warning names the way. A session with
+`kernels="checked"` compares every result, and raises where one differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from venture_lite.errors import Disagreement, InternalError, warn
+from venture_lite.interpreter.regenerate import Proposal
+from venture_lite.interpreter.scaffold import Builder
+from venture_lite.interpreter.weights import Weight
+
+if TYPE_CHECKING:
+    from venture_lite.interpreter.model import Model
+
+ANSWERS = 2
+"""Results of each kind that are compared."""
+FAILED = -1
+REPORT = "please report the program as a defect"
+
+
+class Answers:
+    """How many results of each fast way are still to be compared. Mutable; a model has one.
+
+    A key names the way and the kind of block: it is hashable, and stands for one structure of the block.
+    """
+
+    def __init__(self, always: bool = False) -> None:
+        self.always = always
+        self._left: dict[Hashable, int] = {}
+        self._told: set[str] = set()
+        # true while a result is compared: what the compared way calls in turn is not compared once more
+        self._comparing = False
+
+    def due(self, key: Hashable) -> bool:
+        """True if the next result of this key is to be compared."""
+        return not self._comparing and (self.always or self._left.get(key, ANSWERS) > 0)
+
+    def failed(self, key: Hashable) -> bool:
+        """True if a result of this key differed from the interpreter's."""
+        return self._left.get(key) == FAILED
+
+    @contextmanager
+    def comparing(self) -> Iterator[None]:
+        """`with answers.comparing():` nothing is due inside."""
+        before, self._comparing = self._comparing, True
+        try:
+            yield
+        finally:
+            self._comparing = before
+
+    def judge(self, key: Hashable, way: str, difference: str | None) -> bool:
+        """Note one comparison of a key; True if the results agreed. `way` and `difference` are for messages: what made
+        the result ("transitions of mu by a form"), and what it differs in, None where it agrees.
+
+        Raises InternalError in a checked session where they differ; elsewhere warns of a Disagreement, once for each
+        way.
+        """
+        if difference is None:
+            self._left[key] = max(0, self._left.get(key, ANSWERS) - 1)
+            return True
+        if self.always:
+            raise InternalError(f"{way}: interpreted and compiled results differ in {difference}")
+        self._left[key] = FAILED
+        if way not in self._told:
+            self._told.add(way)
+            warn(f"{way}: a fast way differs from the interpreter in {difference}; the interpreter goes on, {REPORT}",
+                 Disagreement)  # fmt: skip
+        return False
+
+
+def interpreted_weights(model: Model, block: list[int], proposal: Proposal) -> tuple[Weight, Weight]:
+    """The log density of a block of choices together with that of all that reads it (the densities of the block's own
+    choices only where `proposal.counts`): in the present state, and with the values that the proposal gives, to which
+    the proposal's own log ratio is added. Nothing changes, the state of the generator included.
+
+    This is the interpreter's result, which fast ways are compared with. Raises VentureError where the interpreter does.
+    """
+    trace = model.trace
+    generator = trace.rng.bit_generator
+    before = generator.state
+    try:
+        with model.transaction():
+            scaffold = Builder(trace).build(block)
+            proposal.prepare(trace, scaffold.principals)
+            old = model.regenerator.detach(scaffold, proposal.counts)
+            new = model.regenerator.regenerate(scaffold, proposal)
+            return old, new
+    finally:
+        generator.state = before

@@ -246,6 +246,24 @@ class Model:
         return Transaction(self)
 
     @contextmanager
+    def on_probation(self) -> Iterator[Callable[[], None]]:
+        """`with model.on_probation() as keep:` whole transitions are made and committed; without a call of `keep` they
+        are taken back at the end. Nothing is uncommitted where the block begins, and at its end."""
+        journal, is_kept = self.trace.journal, []
+        journal.is_held = True
+        try:
+            yield lambda: is_kept.append(True)
+        finally:
+            journal.is_held = False
+            if is_kept:
+                journal.release()
+            else:
+                self.rollback()
+                # what was derived from the state in between is none of the present one
+                journal.version += 1
+                journal.structure += 1
+
+    @contextmanager
     def aside(self) -> Iterator[None]:
         """What is evaluated in the block leaves nothing behind."""
         with Transaction(self) as change:

@@ -19,7 +19,7 @@ Kept = tuple[int, int, int]
 
 
 class Journal:
-    __slots__ = ("entries", "freed", "marks", "restructured", "structure", "version")
+    __slots__ = ("entries", "freed", "is_held", "marks", "restructured", "structure", "version")
 
     def __init__(self) -> None:
         # number of commits that changed anything, and of those that changed rows or edges
@@ -29,6 +29,8 @@ class Journal:
         self.marks = 0
         # whether rows or edges changed since the last commit
         self.restructured = False
+        # whether commits are counted and can still be taken back: inverses stay, and freed rows are not used again
+        self.is_held = False
         # for each change: a function, its arguments, and their number; calling it undoes the change. One flat list,
         # so that a long load leaves no small objects behind
         self.entries: list[Any] = []
@@ -95,13 +97,18 @@ class Journal:
             self.restructured = False
 
     def commit(self) -> None:
-        """Make the changes final: forget their inverses and let freed rows be used again."""
+        """Make the changes final."""
         if self.entries:
             self.version += 1
-            self.entries.clear()
         if self.restructured:
             self.structure += 1
-            self.restructured = False
+        if not self.is_held:
+            self.release()
+
+    def release(self) -> None:
+        """Forget the inverses of what was committed, and let freed rows be used again."""
+        self.entries.clear()
+        self.restructured = False
         if self.freed:
             for table, row in self.freed:
                 if not table.live[row] and row not in table.withheld:

@@ -12,6 +12,7 @@ import pytest
 from venture_lite import Venture
 from venture_lite.audit.invariants import check
 from venture_lite.engines.anneal.anneal import Annealing
+from venture_lite.interpreter import answers
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels.deferred import Deferred
 from venture_lite.kernels.single_choices import SingleGibbs
@@ -377,6 +378,8 @@ def weights_met(text: str, kernel: str, deferred: bool, monkeypatch: pytest.Monk
 
     assign = Annealing._assign
     with monkeypatch.context() as patch:
+        # what is met is noted once
+        patch.setattr(answers, "ANSWERS", 0)
         patch.setattr(Annealing, "_assign", and_move)
         patch.setattr("venture_lite.kernels.deferred.draw_candidate", partial(best_of, kind="statistics"))
         patch.setattr("venture_lite.kernels.single_choices.draw_candidate", partial(best_of, kind="trace"))

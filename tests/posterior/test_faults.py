@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -11,6 +13,7 @@ from tests.posterior.case import Case
 from tests.posterior.fault import Fault
 from tests.posterior.test_posterior import chain
 from tests.statistics import assert_chain_agrees
+from venture_lite.errors import Disagreement
 
 FAULTS: tuple[Fault, ...] = (
     *faults_transitions.FAULTS,
@@ -37,3 +40,18 @@ def test_the_posterior_is_exact_in_every_way(case: Case, engine: str, kernels: s
 def test_names_of_cases_are_distinct() -> None:
     names = [case.name for fault in FAULTS for case in fault.cases]
     assert len(set(names)) == len(names)
+
+
+def warned(run: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    with pytest.warns(Disagreement):
+        return run(*given, **named)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_is_caught_at_run_time(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its mend taken out: the posterior is right all the same, and a warning names the way that fails."""
+    case = fault.cases[0]
+    fault.broken(monkeypatch)
+    for engine in case.engines:
+        more = warned(chain, case, engine, seed=crc32(f"{case.name} {engine} broken".encode()))
+        assert_chain_agrees(more, case.exact(), DRAWS, what=f"{engine} on{case.program}, broken")

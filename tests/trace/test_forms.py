@@ -217,7 +217,7 @@ def test_a_form_that_forgets_a_density_is_noticed(made: list[bool], monkeypatch:
 
     monkeypatch.setattr(python._Printer, "side", side)
     v = loaded(MEAN, "checked")
-    with pytest.raises(InternalError, match="interpreted and compiled transitions differ in log weights"):
+    with pytest.raises(InternalError, match="interpreted and compiled results differ in log weights"):
         v.infer("(mh default one 20)")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from venture_lite.errors import Disagreement, InternalError, warn
 from venture_lite.interpreter.regenerate import Proposal
@@ -28,32 +29,44 @@ REPORT = "please report the program as a defect"
 class Answers:
     """How many results of each fast way are still to be compared. Mutable; a model has one.
 
-    A key names the way and the kind of block: it is hashable, and stands for one structure of the block.
+    A key names the way and the kind of block, and stands for one structure of the block: a tuple of names and numbers,
+    or an object that is made for the way and goes with it.
     """
 
     def __init__(self, always: bool = False) -> None:
         self.always = always
-        self._left: dict[Hashable, int] = {}
+        self._by_name: dict[Hashable, int] = {}
+        self._by_object: WeakKeyDictionary[Hashable, int] = WeakKeyDictionary()
         self._told: set[str] = set()
         # true while a result is compared: what the compared way calls in turn is not compared once more
-        self._comparing = False
+        self.is_comparing = False
 
     def due(self, key: Hashable) -> bool:
         """True if the next result of this key is to be compared."""
-        return not self._comparing and (self.always or self._left.get(key, ANSWERS) > 0)
+        return not self.is_comparing and not self.settled(key)
+
+    def settled(self, key: Hashable) -> bool:
+        """True if no result of this key will be compared any more."""
+        return not self.always and self._left(key) <= 0
+
+    def _left(self, key: Hashable) -> int:
+        return (self._by_name if isinstance(key, tuple) else self._by_object).get(key, ANSWERS)
+
+    def _note(self, key: Hashable, left: int) -> None:
+        (self._by_name if isinstance(key, tuple) else self._by_object)[key] = left
 
     def failed(self, key: Hashable) -> bool:
         """True if a result of this key differed from the interpreter's."""
-        return self._left.get(key) == FAILED
+        return self._left(key) == FAILED
 
     @contextmanager
     def comparing(self) -> Iterator[None]:
         """`with answers.comparing():` nothing is due inside."""
-        before, self._comparing = self._comparing, True
+        before, self.is_comparing = self.is_comparing, True
         try:
             yield
         finally:
-            self._comparing = before
+            self.is_comparing = before
 
     def judge(self, key: Hashable, way: str, difference: str | None) -> bool:
         """Note one comparison of a key; True if the results agreed. `way` and `difference` are for messages: what made
@@ -63,11 +76,11 @@ class Answers:
         way.
         """
         if difference is None:
-            self._left[key] = max(0, self._left.get(key, ANSWERS) - 1)
+            self._note(key, max(0, self._left(key) - 1))
             return True
         if self.always:
             raise InternalError(f"{way}: interpreted and compiled results differ in {difference}")
-        self._left[key] = FAILED
+        self._note(key, FAILED)
         if way not in self._told:
             self._told.add(way)
             warn(f"{way}: a fast way differs from the interpreter in {difference}; the interpreter goes on, {REPORT}",

@@ -26,6 +26,7 @@ from venture_lite.interpreter.shape import Binding
 from venture_lite.interpreter.sources import application_nodes
 from venture_lite.interpreter.weights import NEVER, Weight
 from venture_lite.kernels.candidate_columns import CandidateColumns, lower_candidates
+from venture_lite.kernels.checked import Check
 from venture_lite.kernels.formed import USES, BlockForm, Formed, Forms
 from venture_lite.kernels.lower import NoForm
 from venture_lite.kernels.python import Left
@@ -82,8 +83,8 @@ class ShapeColumns:
 class FormedGibbs:
     """Draws of blocks by their forms."""
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Model, check: Check) -> None:
+        self.model, self._check = model, check
         # absorbing choices weighed
         self.rows = 0
         # of the candidates of the last draw, against the present state
@@ -100,7 +101,7 @@ class FormedGibbs:
         return self._forms.can_lower(nodes) and are_independent(self.model.trace, nodes)
 
     def step(self, nodes: Sequence[int], at: Selection) -> bool | None:
-        """Whether the block changed; None where there is no form, and nothing was done."""
+        """Whether the block changed; None where there is no form, and nothing was done. Raises Uncompared."""
         model = self.model
         form = not model.transactions and self._forms.of(nodes)
         if form is True and (support := support_of(*model.trace.application(nodes[0]))) is not None:
@@ -111,7 +112,7 @@ class FormedGibbs:
         shape = form.formed.shape
         principals = [form.node(place) for place in shape.order if place in shape.principals]
         candidates = self._candidates(principals)
-        if candidates is None:
+        if candidates is None or not self._check.believes(form.formed):
             return None
         weights = None
         if len(candidates) * (EACH + min(form.terms, MOST_TERMS)) > LEAST:
@@ -204,6 +205,8 @@ class FormedGibbs:
         return weights
 
     def _put(self, form: BlockForm, principals: Sequence[int], values: tuple[Any, ...], at: Selection) -> None:
+        if self.model.trace.journal.is_held:
+            form.keep_stored(self.model.trace.journal)
         self._given.values, self._weighing.takes = dict(zip(principals, values, strict=True)), True
         try:
             if isinstance(form.transition(self.model.trace.journal), Left):

@@ -1,20 +1,25 @@
-"""Transitions made twice, by the interpreter and by the fast ways, from one state and with the same random numbers.
+"""Transitions of fast ways compared with the interpreter's, from one state and with the same random numbers.
 
-The interpreter's is taken back, the other stands. Both must have weighed alike, within the rounding of sums in another
-order, and come to the same decision, the same values and the same state of the generator. A decision may differ where
-the weight lies so close to what it is compared with that rounding decides.
+The interpreter's transition is made first and taken back; the fast one stands if both agree. Both must have weighed
+alike, within the rounding of sums in another order, and come to the same decision, the same values and the same state
+of the generator. A decision may differ where the weight lies so close to what it is compared with that rounding
+decides.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from venture_lite.errors import InternalError
+import numpy as np
+
 from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.ancestry import name_of_choice
-from venture_lite.interpreter.kernel import BlockKernel, Course, Decide, Drawing
+from venture_lite.interpreter.kernel import BlockKernel, Decide, Drawing
+from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Weight, log_density
@@ -23,6 +28,11 @@ from venture_lite.values import equal
 
 TOLERANCE = 1e-9
 """Of the sum of the magnitudes of a weight's terms."""
+FEW_CHOICES = 100
+"""In a trace of at most so many every choice and the log score are compared after each compared transition, else what
+the block's transition renews."""
+MOST_TOGETHER = 8
+"""Blocks of one compared call that moves several."""
 
 
 class Witness:
@@ -55,85 +65,157 @@ class Outcome:
     error: Exception | None = None
     weights: list[Weight] = field(default_factory=list)
     decisions: list[bool] = field(default_factory=list)
-    # the value of each unobserved choice, by address, and the log score
+    # the values of what the transition renews, by node; of all unobserved choices, by address; the log score
+    renewed: dict[int, Any] = field(default_factory=dict)
     values: dict[Any, Any] = field(default_factory=dict)
     score: Weight = field(default_factory=Weight)
     # the generator's state
     generator: Any = None
 
 
-class CheckedKernel(Drawing):
-    """A kernel with fast ways, each of whose transitions the interpreter makes first; `name` is for messages. Where
-    both decide by one witness, their weights are what it saw, else those of a drawing's candidates."""
+Taken = Callable[[], tuple[list[Weight], list[bool]]]
+"""The weights and decisions of the last transition."""
 
-    def __init__(self, compiled: BlockKernel, interpreted: BlockKernel, name: str, witness: Witness | None) -> None:
-        super().__init__(compiled.model)
-        self._compiled, self._interpreted, self._name, self._witness = compiled, interpreted, name, witness
 
-    @property
-    def rows(self) -> int:
-        return self._compiled.rows
+def weights_of(kernel: Drawing) -> Taken:
+    """Those of a drawing's candidates, of which only the differences mean anything."""
+    return lambda: ([weight.minus(kernel.weights[0]) for weight in kernel.weights], [])
 
-    def refuse(self, nodes: list[int]) -> None:
-        self._compiled.refuse(nodes)
 
-    def course(self, nodes: list[int], at: Selection) -> Course:
-        return self._compiled.course(nodes, at)
+class Uncompared(Exception):
+    """A fast way that is to be compared with the interpreter first; nothing was done."""
 
-    def step(self, nodes: list[int], at: Selection) -> bool:
-        generator = self.model.trace.rng.bit_generator
-        before, names = generator.state, [name_of_choice(self.model.trace, node) for node in nodes]
-        with self.model.transaction():
-            expected = self._made(self._interpreted, nodes, at)
+    def __init__(self, key: Hashable) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+class Check:
+    """Compares transitions of one kernel's fast ways with those of its interpreted kernel."""
+
+    def __init__(self, interpreted: BlockKernel, name: str, taken: Taken) -> None:
+        """`name` is for messages, `taken` the weights and decisions of the interpreted kernel's last transition."""
+        self._model: Model = interpreted.model
+        self._interpreted, self._name, self._taken = interpreted, name, taken
+        self._answers = interpreted.model.answers
+
+    def believes(self, key: Hashable) -> bool:
+        """True if a fast way may be used; false if a transition of this key differed from the interpreter's. Raises
+        Uncompared where the next one is to be compared."""
+        if self._answers.due(key):
+            raise Uncompared(key)
+        return not self._answers.failed(key)
+
+    def step(self, key: Hashable, nodes: list[int], at: Selection, fast: Callable[[], bool], taken: Taken) -> bool:
+        """One transition of a block by a fast way, compared; the interpreter's where they differ."""
+        (moved,) = self.several(key, [nodes], [at.key], at, lambda _: [fast()], taken)
+        return moved
+
+    def several(
+        self, key: Hashable, blocks: Sequence[list[int]], keys: Sequence[Any], at: Selection,
+        fast: Callable[[Sequence[list[int]]], list[bool]], taken: Taken | None = None,
+    ) -> list[bool]:  # fmt: skip
+        """Transitions of some blocks, one after the other, of which a fast way makes the first ones in one call:
+        whether each of these moved. Without `taken` weights are not compared."""
+        model, generator = self._model, self._model.trace.rng.bit_generator
+        before, blocks = generator.state, blocks[:MOST_TOGETHER]
+        names = [name_of_choice(model.trace, node) for nodes in blocks for node in nodes]
+        renewed = [node for nodes in blocks for node in self._renewed(nodes)]
+        is_few = self._answers.always or model.trace.default.block_count() <= FEW_CHOICES
+        expected: list[Outcome] = []
+        with self._answers.comparing():
+            with model.transaction():
+                for nodes, at.key in zip(blocks, keys, strict=False):
+                    step = partial(self._interpreted_step, nodes, at)
+                    expected.append(self._made(step, taken and self._taken, renewed, is_few))
+                    if expected[-1].error is not None:
+                        break
+            generator.state, at.key = before, keys[0]
+            with model.on_probation() as keep:
+                moves: list[bool] = []
+
+                def fast_steps() -> list[bool]:
+                    moves.extend(fast(blocks))
+                    return moves
+
+                found = self._made(fast_steps, taken, renewed, is_few)
+                if not moves and found.error is None:
+                    return []
+                difference = self._difference(expected[: len(moves) or 1], moves, found, blocks)
+                if difference is None:
+                    keep()
+        if self._answers.judge(key, f"{self._name} transitions of {', '.join(dict.fromkeys(names))}", difference):
+            if found.error is not None:
+                raise found.error
+            return moves
         generator.state = before
-        found = self._made(self._compiled, nodes, at)
-        difference = self._difference(expected, found, nodes)
-        if difference is not None:
-            block = ", ".join(dict.fromkeys(names))
-            raise InternalError(f"{self._name} of {block}: interpreted and compiled transitions differ in {difference}")
-        if found.error is not None:
-            raise found.error
-        if isinstance(self._compiled, Drawing):
-            self.restructured = self._compiled.restructured
-        return found.moved
+        return self._interpreted_step(blocks[0], at)
 
-    def _made(self, kernel: BlockKernel, nodes: list[int], at: Selection) -> Outcome:
-        made, trace = Outcome(), self.model.trace
+    def _interpreted_step(self, nodes: list[int], at: Selection) -> list[bool]:
+        return [self._interpreted.step(nodes, at)]
+
+    def _renewed(self, nodes: list[int]) -> list[int]:
+        scaffold = Builder(self._model.trace).build(nodes)
+        return [*scaffold.principals, *scaffold.pending]
+
+    def _made(
+        self, step: Callable[[], list[bool]], taken: Taken | None, renewed: Sequence[int], is_few: bool
+    ) -> Outcome:
+        made, trace = Outcome(), self._model.trace
         try:
-            made.moved = kernel.step(nodes, at)
+            made.moved = step()[-1:] == [True]
         except Exception as error:
             made.error = error
-        if self._witness is not None:
-            made.weights, made.decisions = self._witness.taken()
-        elif isinstance(kernel, Drawing):
-            # only the differences between candidates mean anything
-            made.weights = [weight.minus(kernel.weights[0]) for weight in kernel.weights]
+        if taken is not None:
+            made.weights, made.decisions = taken()
         if made.error is None:
-            made.values = {address(trace, node): trace.value(node) for node in trace.default.everything()}
-            made.score = self.model.log_score()
+            made.renewed = {node: trace.value(node) for node in renewed if self._is_alive(node)}
+            if is_few:
+                made.values = {address(trace, node): trace.value(node) for node in trace.default.everything()}
+                made.score = self._model.log_score()
         made.generator = trace.rng.bit_generator.state
         return made
 
-    def _difference(self, expected: Outcome, found: Outcome, nodes: list[int]) -> str | None:
+    def _is_alive(self, node: int) -> bool:
+        trace = self._model.trace
+        return bool(trace.tables[trace.decode(node)[0].index].live[node & ROW_MASK])
+
+    def _difference(
+        self, expected: Sequence[Outcome], moves: Sequence[bool], found: Outcome, blocks: Sequence[list[int]]
+    ) -> str | None:
         """What the two ways differ in, and how; None where they agree."""
-        if type(expected.error) is not type(found.error):
-            return f"errors, {expected.error!r} and {found.error!r}"
+        last = expected[-1]
+        if type(last.error) is not type(found.error):
+            return f"errors, {last.error!r} and {found.error!r}"
+        if [each.moved for each in expected[:-1]] != list(moves[:-1]):
+            return f"which blocks move, {[each.moved for each in expected]} and {list(moves)}"
+        difference = self._difference_of_weights(last, found, blocks[0])
+        if difference is not None:
+            return difference or None
+        if last.generator != found.generator:
+            return "the random numbers that they draw"
+        if last.moved != found.moved:
+            return f"whether the block moves, {last.moved} and {found.moved}"
+        if (different := _different(last.renewed, found.renewed)) is not None:
+            return f"values, {last.renewed.get(different)} and {found.renewed.get(different)}"
+        if not _are_equal(last.values, found.values):
+            return f"values, {last.values} and {found.values}"
+        if not self._agree(last.score, found.score, blocks[0]):
+            return f"log scores, {last.score} and {found.score}"
+        return None
+
+    def _difference_of_weights(self, expected: Outcome, found: Outcome, nodes: list[int]) -> str | None:
+        """The same of weights and decisions; empty where rounding alone lets what follows differ."""
         if len(expected.weights) != len(found.weights):
             return f"how many weights they have, {expected.weights} and {found.weights}"
         for one, other in zip(expected.weights, found.weights, strict=True):
             if not self._agree(one, other, nodes):
                 return f"log weights, {one} and {other}"
-        if expected.decisions != found.decisions:
-            # with one random number, rounding decides where the weights are not the same
-            are_same = all(a.total == b.total for a, b in zip(expected.weights, found.weights, strict=True))
-            return f"decisions, {expected.decisions} and {found.decisions}" if are_same else None
-        if expected.generator != found.generator:
-            return "the random numbers that they draw"
-        if expected.moved != found.moved or not _are_equal(expected.values, found.values):
-            return f"values, {expected.values} and {found.values}"
-        if not self._agree(expected.score, found.score, nodes):
-            return f"log scores, {expected.score} and {found.score}"
-        return None
+        if expected.decisions == found.decisions:
+            return None
+        # with one random number, rounding decides where the weights are not the same
+        are_same = all(a.total == b.total for a, b in zip(expected.weights, found.weights, strict=True))
+        return f"decisions, {expected.decisions} and {found.decisions}" if are_same else ""
 
     def _agree(self, one: Weight, other: Weight, nodes: list[int]) -> bool:
         if min(one.impossible, other.impossible) > 0:
@@ -150,11 +232,29 @@ class CheckedKernel(Drawing):
 
     def _magnitude(self, nodes: list[int]) -> float:
         """The sum of the magnitudes of the terms that a transition weighs, in this state."""
-        trace = self.model.trace
-        alive = [node for node in nodes if trace.tables[trace.decode(node)[0].index].live[node & ROW_MASK]]
-        scaffold = Builder(trace).build(alive)
+        trace = self._model.trace
+        scaffold = Builder(trace).build([node for node in nodes if self._is_alive(node)])
         rows = [node for site in scaffold.groups for node in trace.nodes_of(site)]
         return sum(abs(log_density(trace, node)) for node in (*scaffold.principals, *scaffold.absorbing, *rows))
+
+
+def _different(one: dict[int, Any], other: dict[int, Any]) -> int | None:
+    """A node whose value is not the same; None if there is none."""
+    for node in one.keys() | other.keys():
+        if node not in one or node not in other or not _are_alike(one[node], other[node]):
+            return node
+    return None
+
+
+def _are_alike(one: Any, other: Any) -> bool:
+    """True if two values that are computed are the same but for rounding; of procedures made anew, if their kind is."""
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_are_alike, one, other))
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE) or (one != one and other != other)
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.shape == other.shape and np.allclose(one, other, TOLERANCE, TOLERANCE, equal_nan=True)
+    return equal(one, other) if isinstance(one, str) else type(one) is type(other)
 
 
 def _are_equal(one: dict[Any, Any], other: dict[Any, Any]) -> bool:

@@ -5,8 +5,9 @@ Both draw in the same order: the proposal first, then one uniform number for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Drawing, Interpreted, Move, Resimulation
@@ -15,7 +16,7 @@ from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.shape import NoShape, shape_of
 from venture_lite.interpreter.tally import Tally
 from venture_lite.kernels.candidates import FormedGibbs
-from venture_lite.kernels.checked import CheckedKernel, Witness
+from venture_lite.kernels.checked import Check, Uncompared, weights_of
 from venture_lite.kernels.formed import UNBEGUN, BlockForm, Looked, Resumed, forms_of
 from venture_lite.kernels.label_columns import LabelColumns
 from venture_lite.kernels.lower import NoForm, lower
@@ -31,24 +32,13 @@ PLANNED_ALONE = "planned for one choice, where no family comes or goes"
 
 def kernel(model: Model, move: Move) -> BlockKernel:
     """What makes transitions by a move, as the model's `kernels` say."""
-    if model.kernels == "interpreted":
-        return Interpreted(model, move)
-    if model.kernels == "compiled":
-        return Compiled(Interpreted(model, move))
-    witness = Witness(move.decide)
-    move = replace(move, decide=witness)
-    name = type(move.proposal).__name__
-    return CheckedKernel(Compiled(Interpreted(model, move)), Interpreted(model, move), name, witness)
+    interpreted = Interpreted(model, move)
+    return interpreted if model.kernels == "interpreted" else Compiled(interpreted)
 
 
 def drawing(model: Model, kind: Callable[[Model], Drawing]) -> Drawing:
     """What draws from conditional distributions as kernels of a kind do, as the model's `kernels` say."""
-    if model.kernels == "interpreted":
-        return kind(model)
-    if model.kernels == "compiled":
-        return CompiledDrawing(kind(model))
-    interpreted = kind(model)
-    return CheckedKernel(CompiledDrawing(kind(model)), interpreted, type(interpreted).__name__, None)
+    return kind(model) if model.kernels == "interpreted" else CompiledDrawing(model, kind)
 
 
 AHEAD = 256
@@ -65,9 +55,15 @@ class Compiled(BlockKernel):
         super().__init__(interpreted.model)
         self._interpreted = interpreted
         self.move = self._move = move = interpreted.move
-        # for blocks of one choice whose move changes structure, where its proposal is its own distribution
-        self._single = SingleMH(self.model, move.decide) if isinstance(move.proposal, Resimulation) else None
         self._forms = forms_of(self.model, move)
+        assert self._forms.witness is not None
+        # fast transitions that are compared are decided by the witness, as the interpreter's beside them
+        self._witness = self._forms.witness
+        self._witnessed = replace(move, decide=self._witness)
+        other = Interpreted(self.model, self._witnessed)
+        self._check = Check(other, type(move.proposal).__name__, self._witness.taken)
+        # for blocks of one choice whose move changes structure, where its proposal is its own distribution
+        self._single = SingleMH(self.model, self._check) if isinstance(move.proposal, Resimulation) else None
         # by site what looks at its blocks came to, where neither forms nor plans are near: the interpreter is
         self._passed: dict[int, Looked | None] = {}
         # absorbing choices weighed by forms
@@ -131,7 +127,7 @@ class Compiled(BlockKernel):
             self._weighed += form.terms
             moved = form.transition(journal)
             if isinstance(moved, Left):
-                tally.count(self._left(moved, [node], selection))
+                tally.count(self._left(moved, [node], selection, self._move))
                 return done + 1
             tally.count(moved)
         return times
@@ -139,19 +135,43 @@ class Compiled(BlockKernel):
     def step(self, nodes: list[int], at: Selection) -> bool:
         single = self._single if len(nodes) == 1 else None
         if single is not None and (misses := single.choices.misses.get(nodes[0] >> 32)) is not None:
-            if misses < MOST_MISSES and (moved := single.step(nodes[0], at)) is not None:
+            if misses < MOST_MISSES and (moved := self._planned(single, nodes[0], at)) is not None:
                 return moved
             single = None
         form = not self.model.transactions and self._forms.of(nodes)
         if isinstance(form, BlockForm):
-            self._weighed += form.terms
-            found = form.transition(self.model.trace.journal)
-            return self._left(found, nodes, at) if isinstance(found, Left) else found
-        if not form and single is not None and (moved := single.step(nodes[0], at)) is not None:
+            return self._by_form(form, nodes, at)
+        if not form and single is not None and (moved := self._planned(single, nodes[0], at)) is not None:
             return moved
         if form or single is None:
             self._passed[nodes[0] >> 32] = self._forms.passed_over(nodes[0] >> 32)
         return self._interpreted.step(nodes, at)
+
+    def _by_form(self, form: BlockForm, nodes: list[int], at: Selection) -> bool:
+        self._weighed += form.terms
+        journal, formed = self.model.trace.journal, form.formed
+
+        def fast() -> bool:
+            form.keep_stored(journal)
+            found = form.transition(journal)
+            return self._left(found, nodes, at, self._witnessed) if isinstance(found, Left) else found
+
+        if not self._forms.is_believed(formed):
+            return self._check.step(formed, nodes, at, fast, self._witness.taken)
+        found = form.transition(journal)
+        return self._left(found, nodes, at, self._move) if isinstance(found, Left) else found
+
+    def _planned(self, single: SingleMH, node: int, at: Selection) -> bool | None:
+        """Whether the proposal was accepted, by a plan; None where there is none."""
+        try:
+            return single.step(node, at, self._move.decide)
+        except Uncompared as plan:
+            fast = partial(self._followed, single, node, at)
+            return self._check.step(plan.key, [node], at, fast, self._witness.taken)
+
+    def _followed(self, single: SingleMH, node: int, at: Selection) -> bool:
+        moved = single.step(node, at, self._witness)
+        return Interpreted(self.model, self._witnessed).step([node], at) if moved is None else moved
 
     def course(self, nodes: list[int], at: Selection) -> Course:
         found = shape_of(self.model.trace, nodes)
@@ -166,25 +186,26 @@ class Compiled(BlockKernel):
             return Course(PLANNED_ALONE)
         return Course(INTERPRETED, found.reason, found.place)
 
-    def _left(self, left: Left, nodes: list[int], at: Selection) -> bool:
-        """A transition that a form left, made by the interpreter."""
-        if left is UNBEGUN:
+    def _left(self, left: Left, nodes: list[int], at: Selection, move: Move) -> bool:
+        """A transition by a move that a form left, made by the interpreter."""
+        if left is UNBEGUN and move is self._move:
             return self._interpreted.step(nodes, at)
-        return Interpreted(self.model, Move(Resumed(self._move.proposal, left), self._move.decide)).step(nodes, at)
+        proposal = move.proposal if left is UNBEGUN else Resumed(move.proposal, left)
+        return Interpreted(self.model, replace(move, proposal=proposal)).step(nodes, at)
 
 
 class CompiledDrawing(Drawing):
     """Draws from conditional distributions: single choices by their forms, or by their plans."""
 
-    def __init__(self, interpreted: Drawing) -> None:
-        super().__init__(interpreted.model)
-        self._interpreted = interpreted
-        self._single = SingleGibbs(self.model)
-        self._formed = FormedGibbs(self.model)
-        self._labels = LabelColumns(self.model)
+    def __init__(self, model: Model, kind: Callable[[Model], Drawing]) -> None:
+        super().__init__(model)
+        self._interpreted, other = kind(model), kind(model)
+        self._check = Check(other, kind.__name__, weights_of(other))
+        self._single = SingleGibbs(model, self._check)
+        self._formed = FormedGibbs(model, self._check)
+        self._labels = LabelColumns(model, self._check)
         # the selection that is swept over, and what its moves may draw
         self._swept: tuple[Selection | None, Drawable] = (None, Drawable(True, None, {}))
-        self._notes_weights = self.model.kernels == "checked"
 
     @property
     def rows(self) -> int:
@@ -208,10 +229,16 @@ class CompiledDrawing(Drawing):
         return Course(INTERPRETED, "no plan follows what is computed from the choice")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
+        try:
+            return self._step(nodes, at)
+        except Uncompared as way:
+            return self._check.step(way.key, nodes, at, partial(self._step, nodes, at), weights_of(self))
+
+    def _step(self, nodes: list[int], at: Selection) -> bool:
         moved = self._labels.step(nodes[0], self._draws(at)) if len(nodes) == 1 else None
         if moved is not None:
             self.restructured = self._labels.restructured
-            self.weights = self._labels.weights() if self._notes_weights else []
+            self.weights = self._labels.weights() if self.model.answers.is_comparing else []
             return moved
         moved = self._without_columns(nodes, at)
         if moved and len(nodes) == 1:
@@ -226,8 +253,7 @@ class CompiledDrawing(Drawing):
             for blocks in self._ahead(selection, times, tally):
                 at = 0
                 while at < len(blocks):
-                    several = [nodes[0] for nodes, _ in blocks[at:]] if at + 1 < len(blocks) else []
-                    moved = self._labels.step_several(several, self._draws(selection)) if several else []
+                    moved = self._several(blocks[at:], selection) if at + 1 < len(blocks) else []
                     for each in moved:
                         tally.count(each)
                     at += len(moved)
@@ -236,6 +262,18 @@ class CompiledDrawing(Drawing):
                         tally.count(self.step(nodes, selection))
                         at += 1
         return tally.transitions - before
+
+    def _several(self, blocks: Sequence[tuple[list[int], Any]], at: Selection) -> list[bool]:
+        """Whether each of the first of some labels changed, which were drawn together."""
+
+        def fast(blocks: Sequence[list[int]]) -> list[bool]:
+            return self._labels.step_several([node for (node,) in blocks], self._draws(at))
+
+        labels, keys = [nodes for nodes, _ in blocks], [key for _, key in blocks]
+        try:
+            return fast(labels)
+        except Uncompared as way:
+            return self._check.several(way.key, labels, keys, at, fast)
 
     def _ahead(self, selection: Selection, times: int, tally: Tally) -> Iterator[list[tuple[list[int], Any]]]:
         """The blocks of a selection with their keys, together those that follow each other and are labels of one site,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from venture_lite.interpreter.regenerate import Formulated, Proposal
 from venture_lite.interpreter.scaffold import WIDE, UserGroup
 from venture_lite.interpreter.shape import Binding, NoShape, Shape, shape_of
 from venture_lite.interpreter.weights import Weight
+from venture_lite.kernels.checked import Witness
 from venture_lite.kernels.form import TransitionForm
 from venture_lite.kernels.lower import NoForm, lower, rows_of
 from venture_lite.kernels.python import Left, Printed, printed
@@ -33,11 +34,16 @@ class Formed:
     __slots__ = ("__weakref__", "_views", "form", "model", "move", "printed", "shape", "terms")
 
     def __init__(self, model: Model, move: Move, shape: Shape, form: TransitionForm) -> None:
-        self.model, self.move, self.shape, self.form = model, move, shape, form
-        self.printed: Printed = printed(form, model.trace.rng, len(shape.sites), move)
+        self.model, self.shape, self.form = model, shape, form
+        self.print(move)
         self._views = [(column, column.view) for column in form.columns]
         # single choices that absorb
         self.terms = len(shape.absorbing)
+
+    def print(self, move: Move) -> None:
+        """Print the functions with the decision of a move."""
+        self.move = move
+        self.printed: Printed = printed(self.form, self.model.trace.rng, len(self.shape.sites), move)
 
     def holds(self) -> bool:
         """Whether no column has grown or changed its kind since."""
@@ -124,6 +130,11 @@ class BlockForm:
         self._kept, self._kept_at = new, journal.version
         return True
 
+    def keep_stored(self, journal: Journal) -> None:
+        """Enter what a transition writes over into the journal, from which it can be taken back."""
+        for store in self.formed.form.stores:
+            journal.keep_cell(self.formed.form.columns[store.column], self.rows[store.place])
+
     def _prepare(self) -> None:
         """Let the proposal look at the block."""
         formed = self.formed
@@ -193,9 +204,13 @@ Block = int | tuple[int, ...]
 class Forms:
     """The forms of one move's shapes, and of the blocks that have them."""
 
-    def __init__(self, model: Model, move: Move) -> None:
+    def __init__(self, model: Model, move: Move, witness: Witness | None = None) -> None:
+        """Forms that were not compared with the interpreter yet are printed with the witness in the place of the move's
+        decision."""
         self._model = model
         self._move = move
+        self.witness = witness
+        self._witnessed = move if witness is None else replace(move, decide=witness)
         self._shapes = Shapes()
         # the state of `Column.reshaped` up to which all forms are known to hold
         self._seen = -1
@@ -239,7 +254,9 @@ class Forms:
         if found is None:
             return None
         _, known = self._known.get(id(found[0]), (None, None))
-        return self._put(node, BlockForm(known, found[1])) if isinstance(known, Formed) else None
+        if not isinstance(known, Formed) or not self.is_believed(known):
+            return None
+        return self._put(node, BlockForm(known, found[1]))
 
     def of(self, nodes: Sequence[int], uses: int = 1) -> BlockForm | bool:
         """The form of a block that is used, as often as `uses` says; else whether it waits for one, until its shape has
@@ -264,7 +281,10 @@ class Forms:
                 # a shape that was seen once may not come again
                 looked.missed()
             return looked.waits
-        form = self._put(block, known.bound(found[1]))
+        believed = self.is_believed(known)
+        form = known.bound(found[1])
+        if believed:
+            self._put(block, form)
         if not found[0].users:
             # of users a walk over what reads the block, and this transition, take less time than the interpreter
             self._walked.append((looked, form))
@@ -291,6 +311,12 @@ class Forms:
         """What looks at the blocks of a site came to, where no hops lead to a form before the next look."""
         return None if site in self._shapes.by_site else self._looked.get(site)
 
+    def is_believed(self, formed: Formed) -> bool:
+        """True if transitions by a form need not be compared any more, nor noted."""
+        if formed.move is not self._move and self._model.answers.settled(formed):
+            formed.print(self._move)
+        return formed.move is self._move
+
     def _put(self, block: Block, form: BlockForm) -> BlockForm:
         if len(self.blocks) < MOST_BLOCKS:
             self.blocks[block] = form
@@ -299,6 +325,8 @@ class Forms:
     def _used(self, shape: Shape, binding: Binding, uses: int) -> Formed | int | None:
         """The form of a shape that is used again, or how often it was."""
         _, known = self._known.get(id(shape), (shape, 0))
+        if isinstance(known, Formed) and self._model.answers.failed(known):
+            known = None
         if isinstance(known, Formed) and not known.fits():
             known = USES
         if isinstance(known, int):
@@ -316,16 +344,16 @@ class Forms:
             form = lower(self._model.trace, self._move.proposal, shape, binding)
         except NoForm:
             return None
-        return Formed(self._model, self._move, shape, form)
+        return Formed(self._model, self._witnessed, shape, form)
 
 
 def forms_of(model: Model, move: Move) -> Forms:
     """The forms of a move; of proposals that say what they are, those that the model keeps."""
     key = move.proposal.key if isinstance(move.proposal, Formulated) else None
     if key is None or not isinstance(move.decide, Metropolis):
-        return Forms(model, move)
+        return Forms(model, move, Witness(move.decide))
     kept = model.kept.learned(_kept_forms, model)
-    found = kept.pop(key, None) or Forms(model, move)
+    found = kept.pop(key, None) or Forms(model, move, Witness(move.decide))
     kept[key] = found
     if len(kept) > MOST_MOVES:
         del kept[next(iter(kept))]

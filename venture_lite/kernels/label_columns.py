@@ -27,6 +27,7 @@ import numpy as np
 from venture_lite.errors import VentureError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight
+from venture_lite.kernels.checked import Check
 from venture_lite.kernels.followers import Finder, Mover, Weigher, restore
 from venture_lite.kernels.label_chunks import LabelChunks, first_of
 from venture_lite.kernels.label_rows import FreshClass, LabelReader, NotByColumns, ReadLabel, predicted
@@ -94,10 +95,13 @@ class LabelDraw:
 class SiteColumns:
     """The labels of one site: draws of one maker, each the value of a memoized family. Mutable."""
 
-    def __init__(self, model: Model, code: Code, slot: int) -> None:
+    def __init__(self, model: Model, check: Check, code: Code, slot: int) -> None:
         """Raises NotByColumns where the labels of the site have none."""
         self._model, self._trace, self._plans = model, model.trace, plans_of(model)
+        self._check = check
         self._code, self._slot = code, slot
+        # for those that are compared with the interpreter
+        self._site = "label columns", code.first_site + slot
         self._values = model.trace.column(code.first_site + slot)
         self._chunks = LabelChunks(model, code, slot)
         self._rows = self._chunks.rows
@@ -118,7 +122,7 @@ class SiteColumns:
 
     def draw(self, node: int, draws: Drawable) -> LabelDraw:
         """A label from its conditional distribution; nothing moves yet. Raises NotByColumns, with a generator that
-        may have moved."""
+        may have moved, or Uncompared."""
         journal, row = self._trace.journal, node & ROW_MASK
         if journal.version != self._version:
             self._begin()
@@ -130,6 +134,8 @@ class SiteColumns:
         state, old = self._found_maker(node).state, self._values.view[row]
         assert isinstance(state, CrpState)
         if state.counts[old] == 1 or len(state.tables) > MOST_CLASSES:
+            raise NotByColumns
+        if not self._check.believes((self._site, *[reader.shape for reader, _ in label.readers])):
             raise NotByColumns
         own, fresh = state.tables.index(old), state.fresh()
         terms = self._terms(label, row, state.tables, draws)
@@ -266,11 +272,11 @@ class SiteColumns:
 
     def draw_several(self, nodes: list[int], draws: Drawable) -> tuple[list[bool], int]:
         """Draw labels, each of them once and in their order, as `draw` and `move` do one by one: up to one that has to
-        be drawn so. Whether each of these changed, and how many log densities were weighed."""
+        be drawn so. Whether each of these changed, and how many log densities were weighed. Raises Uncompared."""
         if self._alone:
             self._alone -= 1
             return [], 0
-        if not self.are_steady(draws):
+        if not self.are_steady(draws) or not self._check.believes((self._site, "together")):
             return [], 0
         rows, journal = [node & ROW_MASK for node in nodes], self._trace.journal
         if applied := self._applied_once(rows, draws):
@@ -428,8 +434,8 @@ def one_after_the_other(state: CrpState, own: np.ndarray, terms: np.ndarray, uni
 class LabelColumns:
     """`gibbs` of labels that have columns, of one kernel. Mutable."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, model: Model, check: Check) -> None:
+        self._model, self._check = model, check
         self._generator = model.trace.rng.bit_generator
         self._sites: dict[int, SiteColumns | None] = {}
         # absorbing choices weighed
@@ -438,7 +444,7 @@ class LabelColumns:
         self._drawn: LabelDraw | None = None
 
     def step(self, node: int, draws: Drawable) -> bool | None:
-        """Whether the label changed; None where it has no columns, and nothing was done."""
+        """Whether the label changed; None where it has no columns, and nothing was done. Raises Uncompared."""
         model = self._model
         site = node >> 32
         if site not in self._sites:
@@ -463,13 +469,13 @@ class LabelColumns:
     def _made(self, node: int) -> SiteColumns | None:
         code, slot, _ = self._model.trace.decode(node)
         try:
-            return SiteColumns(self._model, code, slot)
+            return SiteColumns(self._model, self._check, code, slot)
         except NotByColumns:
             return None
 
     def step_several(self, nodes: list[int], draws: Drawable) -> list[bool]:
         """Draw labels of one site, each once and in their order, up to one for which `step` is to be asked: whether
-        each of these changed."""
+        each of these changed. Raises Uncompared."""
         model = self._model
         columns = self._sites.get(nodes[0] >> 32)
         if columns is None or model.transactions or model.trace.journal.entries or model.regenerator.power != 1.0:

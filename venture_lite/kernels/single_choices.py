@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 
 from venture_lite.errors import VentureError
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, present_first, support_of
+from venture_lite.interpreter.kernel import Decide
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Weight
+from venture_lite.kernels.checked import Check, Uncompared
 from venture_lite.kernels.preview import Drawable, Preview, Unplanned, drawn_for
 from venture_lite.kernels.reassign import Reassignment, plans_of
 from venture_lite.values import equal
@@ -29,8 +31,9 @@ MOST_MISSES = 8
 class SingleChoices:
     """The plans of the moves of one kind."""
 
-    def __init__(self, model: Model, kind: str) -> None:
+    def __init__(self, model: Model, kind: str, check: Check) -> None:
         self.plans = plans_of(model)
+        self._kind, self._check = kind, check
         self._generator = model.trace.rng.bit_generator
         # site -> how many more of its choices had no plan than had one, where one was tried, in this program
         self.misses = self.plans.misses.setdefault(kind, {})
@@ -49,14 +52,21 @@ class SingleChoices:
     def attempt(self, node: int, draws: Drawable, use: Callable[[Reassignment], Made]) -> Made | None:
         """What is made of the choice's plan, or None where there is none for all that it takes. Then the generator is
         as before, so that the interpreter draws what was drawn: other draws in place of those that have no plan would
-        no longer be from their distribution. An error, too, is located where the interpreter meets it."""
+        no longer be from their distribution. An error, too, is located where the interpreter meets it. Raises
+        Uncompared."""
         site = node >> 32
         misses = self.misses.get(site, 0)
         if misses >= MOST_MISSES:
             return None
         state = self._generator.state
         try:
-            found = use(self.plans.plan(node, draws))
+            plan = self.plans.plan(node, draws)
+            if not self._check.believes((self._kind, site, *[part.shape for part in plan.parts])):
+                raise Unplanned
+            found = use(plan)
+        except Uncompared:
+            self._generator.state = state
+            raise
         except (Unplanned, VentureError):
             self._generator.state = state
             self.misses[site] = misses + 1
@@ -68,11 +78,10 @@ class SingleChoices:
 class SingleMH:
     """`mh` by resimulation of single choices, where they have plans."""
 
-    def __init__(self, model: Model, decide: Callable[[Weight], bool]) -> None:
-        self.decide = decide
+    def __init__(self, model: Model, check: Check) -> None:
         # absorbing choices weighed
         self.rows = 0
-        self.choices = SingleChoices(model, "mh")
+        self.choices = SingleChoices(model, "mh", check)
 
     def draws(self, at: Selection) -> Drawable:
         """Which new choices a move may draw: where the block was drawn, nothing may come or go that changes how many
@@ -80,14 +89,14 @@ class SingleMH:
         named = at.model.trace.named
         return Drawable(at.is_drawn and at.scope == "default", at.scope if at.is_drawn else None, named)
 
-    def step(self, node: int, at: Selection) -> bool | None:
-        """Whether the proposal was accepted; None where there is no plan, and nothing was done."""
+    def step(self, node: int, at: Selection, decide: Decide) -> bool | None:
+        """Whether the proposal was accepted; None where there is no plan, and nothing was done. Raises Uncompared."""
         found = self.choices.attempt(node, self.draws(at), self._proposed)
         if found is None:
             return None
         plan, value, weight, preview = found
         self.rows += 2 * plan.terms
-        accepted = self.decide(weight)
+        accepted = decide(weight)
         if accepted and value is not plan.old:
             plan.apply(value, drawn_for(preview))
         return accepted
@@ -111,7 +120,7 @@ class SingleMH:
 class SingleGibbs:
     """`gibbs` of single choices, where they have plans."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, check: Check) -> None:
         self.model = model
         # absorbing choices weighed
         self.rows = 0
@@ -119,7 +128,7 @@ class SingleGibbs:
         self.quiet = False
         # of the candidates of the last move
         self.weights: list[Weight] = []
-        self.choices = SingleChoices(model, "gibbs")
+        self.choices = SingleChoices(model, "gibbs", check)
 
     def draws(self, at: Selection) -> Drawable:
         """Which new choices a move may draw."""
@@ -128,7 +137,7 @@ class SingleGibbs:
         return Drawable(at.scope == "default" and (is_all or at.is_drawn), at.scope, at.model.trace.named)
 
     def step(self, node: int, at: Selection) -> bool | None:
-        """Whether the choice changed; None where there is no plan, and nothing was done."""
+        """Whether the choice changed; None where there is no plan, and nothing was done. Raises Uncompared."""
         found = self.choices.attempt(node, self.draws(at), self._drawn)
         if found is None:
             return None

@@ -66,6 +66,10 @@ class Journal:
         self.entries.extend((_restore, column, row, column.view[row], column.stamp, 5))
         column.put(row, value)
 
+    def keep_cell(self, column: Column, row: int) -> None:
+        """A live row of a column may be written over from here on."""
+        self.entries.extend((_restore, column, row, column.view[row], column.stamp, 5))
+
     def put_rows(self, column: Column, rows: np.ndarray, values: np.ndarray) -> None:
         """Store values (len(rows),) of the column's own kind in live rows."""
         self.keep_rows(column, rows)

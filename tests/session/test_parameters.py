@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -268,3 +269,32 @@ def test_the_trace_owns_a_copy_of_frames_and_series() -> None:
     data["y"].to_numpy().setflags(write=True)
     data.loc[:, "y"] = 7.0
     assert venture.log_score() == before
+
+
+ZEROS = -math.log(2 * math.pi) - 0.5 * ((3 - math.pi) ** 2 + (3 + math.pi) ** 2)
+"""The log density of two data 3 around pi and around -pi."""
+
+
+@pytest.mark.parametrize(
+    ("program", "given", "expected"),
+    [
+        ("[observe (normal (atan2 {A} -1) 1) 3] [observe (normal (atan2 {B} -1) 1) 3]", {"A": 0.0, "B": -0.0}, ZEROS),
+        (
+            "[observe (normal (if true (atan2 -0.0 -1) 0) 1) 3] [observe (normal (if true (atan2 0.0 -1) 0) 1) 3]",
+            {},
+            ZEROS,
+        ),
+        (
+            "[observe (normal (if (is_boolean (first {A})) 1 0) 1) 3] "
+            "[observe (normal (if (is_boolean (first {B})) 1 0) 1) 3]",
+            {"A": [1, 2], "B": [True, 2]},
+            -math.log(2 * math.pi) - 0.5 * (3**2 + 2**2),
+        ),
+    ],
+)
+def test_expressions_whose_values_are_equal_and_not_the_same_keep_their_own(
+    program: str, given: dict[str, Any], expected: float
+) -> None:
+    v = Venture(seed=1)
+    v.execute(program, **given)
+    assert v.log_score() == pytest.approx(expected, rel=1e-12)

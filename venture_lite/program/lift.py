@@ -115,7 +115,7 @@ def shape(item: Expression | Index) -> Hashable:
         case Form(items=items):
             return tuple(map(shape, items))
         case Literal(value=value):
-            return ("literal", type(value).__name__, value)
+            return ("literal", _hashable(value))
         case Quote(value=value):
             return ("quote", _hashable(value))
         case Parameter(index=index):
@@ -124,6 +124,11 @@ def shape(item: Expression | Index) -> Hashable:
 
 
 def _hashable(value: Any) -> Hashable:
+    """A key that values share only where no procedure tells them apart: 0.0 and -0.0 have two, and so have true and 1."""
+    if isinstance(value, tuple):
+        return ("list", *map(_hashable, value))
+    if isinstance(value, float):
+        return ("float", repr(value))
     try:
         hash(value)
     except TypeError:

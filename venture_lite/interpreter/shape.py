@@ -15,13 +15,17 @@ from enum import Enum
 from typing import NamedTuple
 
 from venture_lite.errors import Span
+from venture_lite.interpreter.runs import reads_of
 from venture_lite.interpreter.scaffold import Builder, Scaffold, UserGroup, is_distribution, is_maker_application
-from venture_lite.interpreter.sources import Circular, parents_first, parents_of
-from venture_lite.program.code import Program
+from venture_lite.interpreter.sources import Circular, parents_first, parents_of, source_nodes
+from venture_lite.program.code import Code, Program
 from venture_lite.trace.trace import Trace
 
 LONGEST = 64
 """More renewed nodes than this are left to the machine, which walks chains of any length."""
+
+ELSEWHERE = -1
+"""In `Shape.reads`: a row or a node that is at no place."""
 
 STRUCTURE_CHANGES = "a branch, a call or a memoized procedure may change with the block, and with it what exists"
 PARAMETERS_CHANGE = "the parameters of an exchangeable procedure depend on the block"
@@ -66,6 +70,9 @@ class Shape:
     users: tuple[tuple[int, int], ...]
     # how places are found from the first one; None where some hop depends on more than sites
     hops: tuple[Hop, ...] | None
+    # without hops, what the value or the density at each place is computed from: the index of the Code that reads, the
+    # first place in its row, and the place of each node that it reads; ELSEWHERE for what is at no place
+    reads: tuple[tuple[int, ...], ...] = ()
 
     def touched(self, program: Program) -> list[tuple[str, int]]:
         """What moves, what is renewed and what absorbs, with the text of each and how often."""
@@ -120,6 +127,7 @@ def shape_of(trace: Trace, block: Sequence[int]) -> tuple[Shape, Binding] | NoSh
     if is_found and builder.route is not None:
         route = [(number[node], Way[hop.upper()], nodes) for node, hop, nodes in builder.route]
         hops = tuple(Hop(source, way, tuple(number[node] for node in nodes)) for source, way, nodes in route)
+    reads = () if hops is not None else _reads(trace, number)
     shape = Shape(
         tuple(node >> 32 for node in places),
         tuple(number[node] for node in scaffold.principals),
@@ -129,8 +137,22 @@ def shape_of(trace: Trace, block: Sequence[int]) -> tuple[Shape, Binding] | NoSh
         tuple(scaffold.groups),
         tuple((group.site, group.call) for group in scaffold.users),
         hops,
+        reads,
     )
     return shape, Binding(list(places), list(scaffold.users))
+
+
+def _reads(trace: Trace, number: dict[int, int]) -> tuple[tuple[int, ...], ...]:
+    """Of each place, what `Shape.reads` says."""
+    rows: dict[tuple[Code, int], int] = {}
+    for node, place in number.items():
+        code, _, row = trace.decode(node)
+        rows.setdefault((code, row), place)
+    found = []
+    for source in (reads_of(trace, node) for node in number):
+        places = (number.get(node, ELSEWHERE) for node in source_nodes(trace, source))
+        found.append((source.code.index, rows.get((source.code, source.row), ELSEWHERE), *places))
+    return tuple(found)
 
 
 def _refusal(trace: Trace, scaffold: Scaffold) -> NoShape | None:

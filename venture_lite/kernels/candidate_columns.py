@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.interpreter.readers import compiled_text
-from venture_lite.interpreter.references import NUMBERS, Value
+from venture_lite.interpreter.references import Value
 from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.shape import Binding, Shape
 from venture_lite.kernels.form import Demand, RowLoop, Side, name_of, operations
@@ -27,8 +27,7 @@ from venture_lite.procedures.domains import ANY
 from venture_lite.procedures.record import Columns, Random
 from venture_lite.procedures.straight_line import COLUMN_NAMES, Node, depending, needed, text_of
 from venture_lite.program.selects import SELECT, tolerant
-from venture_lite.trace.borrowed import BorrowedColumn
-from venture_lite.trace.table import ROW_MASK, Column, length, part_of
+from venture_lite.trace.table import Column, length, part_of
 from venture_lite.trace.trace import Trace
 
 MOST_LANES = 1 << 17
@@ -167,38 +166,9 @@ class _CandidateLowering(Lowering):
             if value.__class__ is Node and domain is not ANY
         )
 
-    def _known(self, new: dict[int, Value], site: int, at: Value) -> Value:
-        """In the row of a loop a column, and where calls in some of its rows lead to a family that is renewed, its new
-        value there."""
-        if not _varies(at):
-            return super()._known(new, site, at)
-        column = self._trace.column(site)
-        if not isinstance(column, BorrowedColumn):
-            if any(node >> 32 == site for node in new):
-                raise NoForm("rows read what is renewed in some of them")
-            return self._operations.load(column, at)
-        lent = self._operations.record("&", self._operations.load(column.edges, at), ROW_MASK)
-        found = self._operations.load(column.lender, lent)
-        for node, value in new.items():
-            if node >> 32 == column.site:
-                if column.lender.kind not in NUMBERS:
-                    raise NoForm("families that rows call are renewed, and are no numbers")
-                leads = self._operations.record("==", lent, self._row_of(node))
-                found = self._operations.record("where", leads, value, found)
-        return found
-
-    def _one_row(self, node: int, column: Column, at: Value) -> Value:
-        """Data that are the same in all rows are a column like any other."""
-        return at
-
 
 def is_candidate(node: Node) -> bool:
     return node.operation == "candidate"
-
-
-def _varies(at: Value) -> bool:
-    """Whether a row is another one in each row of a loop."""
-    return at.__class__ is Node and any(node.operation == "each" for node in needed([at]))
 
 
 # --------------------------------------------------------------------------------------------------------- printing

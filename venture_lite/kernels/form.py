@@ -2,8 +2,8 @@
 
 A form is made once for a shape (`lower.py`) and printed by `python.py`. Its values are the operations of
 `procedures/straight_line.py`, in which densities and simulators are written already, those of references
-(`interpreter/references.py`), and more: *row* is the row of a place of the shape, *each* and *first* are rows of a
-loop, *fresh* calls what draws, *part* takes one of the values that it gives. Equal operations are one value.
+(`interpreter/references.py`), and more: *row* is the row of a place of the shape, *each* a row of a loop, *fresh* calls
+what draws, *part* takes one of the values that it gives. Equal operations are one value.
 """
 
 from __future__ import annotations
@@ -87,8 +87,6 @@ class TransitionForm:
     wide: bool
     # whether the proposal is called, and has to look at the old state first
     prepares: bool
-    # (number of a loop, column) that must be the same in all its rows, and is read in the first
-    alike: tuple[tuple[int, Column], ...]
     # columns that loads read, by number
     columns: tuple[Column, ...]
     # functions that calls apply, and constants that are no numbers, by number

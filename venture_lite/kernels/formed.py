@@ -49,11 +49,6 @@ class Formed:
         """Whether no column has grown or changed its kind since."""
         return all(column.view is view for column, view in self._views)
 
-    def fits(self) -> bool:
-        """Whether what loops read in their first rows is the same in all of them, where rows have come or gone."""
-        loops = {number: rows_of(self.model.trace, self.shape.groups[number]) for number, _ in self.form.alike}
-        return all(len({column.view[row] for row in loops[number]}) == 1 for number, column in self.form.alike)
-
     def bound(self, binding: Binding) -> BlockForm:
         """The form of a block whose nodes stand in the shape's places."""
         rows = [node & ROW_MASK for node in binding.nodes]
@@ -327,8 +322,6 @@ class Forms:
         _, known = self._known.get(id(shape), (shape, 0))
         if isinstance(known, Formed) and self._model.answers.failed(known):
             known = None
-        if isinstance(known, Formed) and not known.fits():
-            known = USES
         if isinstance(known, int):
             known += uses
             if known >= USES:

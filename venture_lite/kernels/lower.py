@@ -94,10 +94,7 @@ class Lowering:
         site_code = trace.program.site_code
         self._standing = {(site_code[node >> 32].index, node & ROW_MASK): node for node in reversed(nodes)}
         self._operations = _Operations()
-        # by place of a loop's row: the loop's number and rows; by place of any row: the one in this binding
-        self._rows: dict[int, tuple[int, list[int]]] = {}
-        # (loop, column) that is the same in all rows
-        self._alike: dict[tuple[int, Column], None] = {}
+        # by place of a row, but for rows of loops: the one in this binding
         self._row: dict[int, int] = {}
         # node -> its new value
         self._new: dict[int, Value] = {}
@@ -118,8 +115,8 @@ class Lowering:
         nodes, objects = self._operations.nodes, self._operations.objects
         if any(node.operation in ("closure", "unbound") for node in nodes.values()):
             raise NoForm("it reads a procedure or a name without a value")
-        alike, columns = tuple(self._alike), tuple(self._operations.columns)
-        return TransitionForm(tuple(proposals), old, new, stores, wide, self._prepares, alike, columns, tuple(objects))
+        columns = tuple(self._operations.columns)
+        return TransitionForm(tuple(proposals), old, new, stores, wide, self._prepares, columns, tuple(objects))
 
     def _propose(self, node: int) -> Propose:
         """A principal's new value: recorded where the proposal is arithmetic on numbers, else what it gives."""
@@ -170,13 +167,12 @@ class Lowering:
         return Side(tuple(terms), loops, tuple(demands.values()) if state is self._proposed else ())
 
     def _loop(self, number: int, site: int, rows: list[int], state: References) -> RowLoop:
-        """All rows of a site; what is new is read there by its name alone, and means the same in each."""
+        """All rows of a site."""
         each = self._operations.record("each", number)
         code = self._trace.program.site_code[site]
         own = range(code.first_site, code.first_site + len(code.slots))
         if not rows or any(node >> 32 in own for node in self._new):
             raise NoForm("rows that absorb read one another")
-        self._rows[each.place], self._row[each.place] = (number, rows), rows[0]
         record, arguments = self._application(site << 32 | rows[0], each, state)
         demands = self._changing(site, record, arguments) if state is self._proposed else ()
         return RowLoop(each, demands, self._density(site, each, record, arguments, self._known({}, site, each)))
@@ -245,37 +241,36 @@ class Lowering:
         return self._operations.call(record, node >> 32, at, values)
 
     def _known(self, new: dict[int, Value], site: int, at: Value) -> Value:
-        """What a stored slot is read as in a row: what is new, else its column."""
-        row, column = row_given(self._operations, at, self._row), self._trace.column(site)
-        node = site << 32 | row
-        if node in new:
+        """What a stored slot is read as in a row: what is new, else its column. Raises NoForm."""
+        column = self._trace.column(site)
+        if _varies(at):
+            return self._in_each_row(new, site, column, at)
+        row = row_given(self._operations, at, self._row)
+        if (node := site << 32 | row) in new:
             return new[node]
         if not isinstance(column, BorrowedColumn):
-            return self._operations.load(column, self._one_row(node, column, at))
+            return self._operations.load(column, at)
         lent = column.site << 32 | column.edges.view[row] & ROW_MASK
-        if lent in new:
-            return new[lent]
-        return self._operations.load(
-            column.lender, self._operations.record("&", self._operations.load(column.edges, at), ROW_MASK)
-        )
+        return new[lent] if lent in new else self._operations.load(column.lender, self._lent(column, at))
 
-    def _one_row(self, node: int, column: Column, at: Value) -> Value:
-        """The row where a loop's data are read: the first one where they are the same in all rows, as literals are.
-        Data never change while their rows stay."""
-        loop = self._rows.get(at.place) if at.__class__ is Node else None
-        code, slot, _ = self._trace.decode(node)
-        if (
-            loop is None
-            or column.kind not in NUMBERS
-            or code.kind != "directive"
-            or code.slots[slot].kind is not Kind.ARGUMENT
-        ):
-            return at
-        number, rows = loop
-        if len({column.view[each] for each in rows}) > 1:
-            return at
-        self._alike[number, column] = None
-        return self._operations.record("first", number)
+    def _in_each_row(self, new: dict[int, Value], site: int, column: Column, at: Value) -> Value:
+        """What a stored slot is read as in the rows of a loop: the column, but in rows that lead to a new value that
+        value. Raises NoForm."""
+        if isinstance(column, BorrowedColumn):
+            at = self._lent(column, at)
+            site, column = column.site, column.lender
+        found: Value = self._operations.load(column, at)
+        for node, value in new.items():
+            if node >> 32 == site:
+                if column.kind not in NUMBERS:
+                    raise NoForm("rows read new values that are no numbers")
+                is_there = self._operations.record("==", at, self._row_of(node))
+                found = self._operations.record("where", is_there, value, found)
+        return found
+
+    def _lent(self, column: BorrowedColumn, at: Value) -> Value:
+        """The row of the family that a call leads to."""
+        return self._operations.record("&", self._operations.load(column.edges, at), ROW_MASK)
 
     # -------------------------------------------------------------------------------------- rows and objects
 
@@ -289,3 +284,8 @@ class Lowering:
             column = self._trace.column(node >> 32)
             if not isinstance(column, BorrowedColumn):
                 yield Store(self._place_of[node], self._operations.column(column), value)
+
+
+def _varies(at: Value) -> bool:
+    """True if a row is another one in each row of a loop."""
+    return at.__class__ is Node and any(node.operation == "each" for node in needed([at]))

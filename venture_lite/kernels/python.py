@@ -30,7 +30,7 @@ class Left(NamedTuple):
     error: Exception | None = None
 
 
-ROWS = ("row", "each", "first")
+ROWS = ("row", "each")
 """Operations that give rows: they have names already."""
 
 LONGEST_SUM = 50
@@ -106,8 +106,6 @@ def _name(value: Value) -> str:
             return f"r{value.operands[0]}"
         case "each":
             return f"each{value.operands[0]}"
-        case "first":
-            return f"g{value.operands[0]}[0]"
     return f"t{value.place}"
 
 

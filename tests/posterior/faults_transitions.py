@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from tests.posterior.case import Case
-from tests.posterior.derive import gaussian_posterior, pushforward
+from tests.posterior.derive import gaussian_posterior, pushforward, table
 from tests.posterior.fault import Fault
 from tests.statistics import Expected, Mean
 from venture_lite.interpreter import shape
@@ -231,4 +231,71 @@ for n in 1...4: [observe (normal (mu (z n)) 0.6) {Y[n]}]""",
     broken=shapes_of_sites_alone,
 )
 
-FAULTS: tuple[Fault, ...] = (GROUPS_IN_ONE_LOOP, BLOCKS_THAT_READ_OTHERWISE)
+# ----------------------------------------------------------------------------------- zeros of either sign in one loop
+
+
+def seen(zeros: Sequence[float]) -> np.ndarray:
+    """Angles halfway between 0 and pi with the sign of each zero."""
+    angles: np.ndarray = np.copysign(1.5 + 0.02 * np.arange(len(zeros)) % 0.2, zeros)
+    return angles
+
+
+def signed(zeros: Sequence[float], sd: float) -> Mapping[str, Expected]:
+    # The angle of (m, z) is 0 for m > 0, and pi with the sign of z for m < 0: there are two states, each of half the
+    # prior's mass; and |m| keeps its prior.
+    y = seen(zeros)
+    right = stats.norm.logpdf(y, 0.0, sd).sum()
+    left = stats.norm.logpdf(y, np.copysign(np.pi, zeros), sd).sum()
+    p = float(1.0 / (1.0 + np.exp(left - right)))
+    return {"m": Mean((2.0 * p - 1.0) * np.sqrt(2.0 / np.pi))}
+
+
+def switched(zeros: Sequence[float], sd: float) -> Mapping[str, Expected]:
+    # m is -1 or 0, and the angle of (0, z) is 0 with the sign of z.
+    y = seen(zeros)
+    log = [stats.norm.logpdf(y, np.arctan2(zeros, m), sd).sum() for m in (-1.0, 0.0)]
+    return {"m": table({-1.0: float(np.exp(log[0] - log[1])), 0.0: 1.0})}
+
+
+ZERO_LAST, ZERO_FIRST = (*[0.0] * 11, -0.0), (-0.0, *[0.0] * 8)
+ZERO_INSIDE = (*[-0.0] * 6, 0.0, *[-0.0] * 13)
+SIGNS = (0.0, -0.0) * 6
+ZEROS = """
+[assume m {PRIOR}]
+for n in 1...{ROWS}: [observe (normal (atan2 {Z[n]} m) {SD}) {Y[n]}]"""
+
+
+def zeros(name: str, prior: str, z: Sequence[float], sd: float, engines: tuple[str, ...]) -> Case:
+    find = signed if "normal" in prior else switched
+    program = ZEROS.replace("{PRIOR}", prior).replace("{ROWS}", str(len(z))).replace("{SD}", str(sd))
+    derivation = "two states: the sign of m"
+    data = {"Z": z, "Y": seen(z).tolist()}
+    return Case(name, program, {"m": "m"}, lambda: find(z, sd), engines, derivation, data)
+
+
+def equal_data_read_once(patch: pytest.MonkeyPatch) -> None:
+    """A column whose numbers are equal by == in all rows of a loop is read in its first row."""
+    each_in_its_own = Lowering._in_each_row
+
+    def once(self: Lowering, new: dict[int, Any], site: int, column: Any, at: Any) -> Any:
+        if at.operation == "each" and not isinstance(column, BorrowedColumn):
+            found = [column.view[row] for row in rows_of(self._trace, self._shape.groups[at.operands[0]])]
+            if found.count(found[0]) == len(found):
+                return self._operations.constant(found[0])
+        return each_in_its_own(self, new, site, column, at)
+
+    patch.setattr(Lowering, "_in_each_row", once)
+
+
+ZEROS_OF_EITHER_SIGN = Fault(
+    "zeros of either sign in one loop",
+    (
+        zeros("signs_alternate", "(normal 0 1)", SIGNS, 2.0, ("(mh default one 3)", "(slice default one 2 100 1)")),
+        zeros("negative_zero_first", "(normal 0 1)", ZERO_FIRST, 2.0, ("(mh default one 3)",)),
+        zeros("negative_zero_last", "(normal 0 1)", ZERO_LAST, 2.0, ("(mh default one 3)",)),
+        zeros("positive_zero_inside", "(uniform_discrete -1 1)", ZERO_INSIDE, 2.0, ("(gibbs default one 1)",)),
+    ),
+    broken=equal_data_read_once,
+)
+
+FAULTS: tuple[Fault, ...] = (GROUPS_IN_ONE_LOOP, BLOCKS_THAT_READ_OTHERWISE, ZEROS_OF_EITHER_SIGN)

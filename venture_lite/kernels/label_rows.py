@@ -276,7 +276,7 @@ class FreshClass:
             isinstance(r, (Constant, GlobalRef)) for r in item.refs
         ):
             raise Unplanned
-        watch = BodyWatch(plans, draws)
+        watch = BodyWatch(plans, draws, len(self._results))
         self._results[memo] = watch.of(memo, key)
         if watch.distribution is not None:
             self.choices.append((memo, key, slot, *watch.distribution))
@@ -373,8 +373,9 @@ class FreshClass:
 class BodyWatch:
     """What the one step of a memoized procedure's body is, as its generated function evaluates it."""
 
-    def __init__(self, plans: Reassignments, draws: Drawable) -> None:
-        self._plans, self._draws = plans, draws
+    def __init__(self, plans: Reassignments, draws: Drawable, number: int) -> None:
+        """`number` tells the families of one class apart: each has a maker of its own, however alike they are."""
+        self._plans, self._draws, self._number = plans, draws, number
         # of a choice: its distribution and the arguments
         self.distribution: tuple[Random, tuple[Any, ...]] | None = None
 
@@ -392,7 +393,7 @@ class BodyWatch:
         self.distribution = record, values
 
     def make(self, record: Maker, *values: Any) -> Exchangeable:
-        return self._plans.previews.maker(record, 1, values)
+        return self._plans.previews.maker(record, self._number, values)
 
 
 def predicted(applied: list[tuple[Exchangeable, Any]]) -> float:

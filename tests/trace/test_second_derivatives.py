@@ -128,6 +128,26 @@ def test_recursions(name: str) -> None:
     assert compare(model, model.trace.default.everything(), rng)
 
 
+@pytest.mark.parametrize("rows", [1, 3, 21, 42])
+@pytest.mark.parametrize(
+    "factor",
+    [
+        "(if (is_number m) 3 {X[n]})",
+        "(if (is_vector (vector m 1)) {X[n]} 3)",
+        "(size (if (is_empty (vector m {X[n]})) (vector 1) (vector 1 2)))",
+        "(if (is_number (* {X[n]} m)) {X[n]} 0)",
+    ],
+)
+def test_predicates_are_asked_what_numbers_are(factor: str, rows: int) -> None:
+    """Not what a number with its derivatives is."""
+    rng = np.random.default_rng(rows)
+    venture = Venture(seed=1)
+    program = f"[assume m (normal 0 1)] for n in 1...N: [observe (normal (* m m {factor} {{Z[n]}}) 1) 2]"
+    venture.execute(program, N=rows, Z=rng.normal(size=rows), **({"X": rng.normal(size=rows)} if "X" in factor else {}))
+    model = venture.traces[0]
+    assert compare(model, model.trace.default.everything(), rng)
+
+
 def test_a_hierarchy_is_gone_through_in_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where more rows are read than are gone through at once."""
     rng = np.random.default_rng(5)

@@ -22,7 +22,7 @@ from venture_lite.procedures.columns import RowByRow, numeric
 from venture_lite.procedures.derivatives import slopes_of_columns
 from venture_lite.procedures.items import laid_out
 from venture_lite.procedures.jets import Jet, NoRule, value_of
-from venture_lite.procedures.pullbacks import accumulated, gathered
+from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT, accumulated, gathered
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node
 from venture_lite.procedures.transforms import Elementwise
@@ -328,6 +328,9 @@ def _summed(part: Any, count: tuple[int, ...], lifted: bool) -> Any:
 
 def called(record: Deterministic, lifted: Lifted, arguments: Sequence[Any]) -> Any:
     """The value of a call, for each row where something is lifted."""
+    if record.pullback is LOCALLY_CONSTANT:
+        # the value depends on types and sizes, which are those of numbers and arrays, not of jets
+        arguments = [x.value[()] if x.__class__ is Jet else x for x in arguments]
     if True in lifted:
         if record.columns is None:
             raise RowByRow

@@ -93,6 +93,9 @@ def as_floats(values: Any) -> Any:
     """Numbers as floats, where none loses a digit; one number may stay as it is."""
     if not isinstance(values, np.ndarray) or values.dtype.kind == "f":
         return values
+    if values.dtype.kind == "O":
+        # numbers of several kinds
+        return np.array(list(map(as_number, values.tolist())))
     if values.dtype.kind not in "bi" or (values.size and np.abs(values.astype(np.float64)).max() > 2.0**53):
         raise RowByRow
     return values.astype(np.float64)

@@ -29,6 +29,7 @@ from venture_lite.blocks.loops import (
     is_affine,
 )
 from venture_lite.blocks.moving import BlockState, PassStep, RowKind, advance, as_slice, weighed
+from venture_lite.blocks.passes import as_column, as_number
 from venture_lite.blocks.tape import TapeLeaf
 from venture_lite.procedures.columns import RowByRow, has_nan
 from venture_lite.procedures.pullbacks import ElementwisePullback
@@ -469,7 +470,8 @@ class Recursion:
         """By name, what a kind reads that does not depend on the block."""
         kind = self._turns.kinds[number]
         values = kind.tape.values_now(kind.still, self._rows_of_leaves(number))
-        return {name: _as_float(values[place]) for name, place in self._still[number].items()}
+        found = {name: values[place] for name, place in self._still[number].items()}
+        return {name: (as_column if np.ndim(value) else as_number)(value) for name, value in found.items()}
 
     def _starts(self) -> list[float]:
         """The values before the first step that are waited for."""
@@ -563,7 +565,3 @@ def _is_plain(kind: RowKind) -> bool:
     """Whether rows are computed, numbers from numbers."""
     is_computed = kind.operator is None or isinstance(kind.operator, Deterministic)
     return is_computed and kind.coordinates is None and kind.column.kind is float and not kind.tape.closures
-
-
-def _as_float(value: Any) -> Any:
-    return np.asarray(value, dtype=np.float64) if np.ndim(value) else float(value)

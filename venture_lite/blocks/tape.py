@@ -6,15 +6,18 @@ values, and backward, from cotangents of these to cotangents of the leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from venture_lite.blocks.passes import as_column, as_number
 from venture_lite.errors import KernelError, NameUnknown, Span
 from venture_lite.interpreter.references import Operations, References, Value, row_given
+from venture_lite.kernels.population import applied_to_rows, values_of_rows
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.pullbacks import LOCALLY_CONSTANT
 from venture_lite.procedures.record import Deterministic
@@ -157,31 +160,34 @@ class Tape:
         return frozenset((*self._leaves, *(node.place for node, *_ in self.steps)))
 
     def numbers_among(self, places: frozenset[int], rows: Sequence[Any]) -> frozenset[int]:
-        """Of some places those that hold numbers now, one or a column of them; `rows` are those of the leaves."""
-        values = self.values_now(places, rows)
-        return frozenset(place for place in places if _are_numbers(values.get(place), place in self._lifted))
+        """Of some places those that hold numbers now, one or a column of them; `rows` are as of `values_now`."""
+        values, lifted = self.values_now(places, rows), self._lifted_in(rows)
+        return frozenset(place for place in places if _are_numbers(values.get(place), place in lifted))
 
     def values_now(self, places: frozenset[int], rows: Sequence[Any]) -> dict[int, Any]:
-        """By place what leaves are and what calls give, of which those at some places are called: one value or a
-        column; None where there is no column of it."""
+        """By place the values of leaves, and of the calls at some places: one value, or an array of one for each row.
+        A value that cannot be computed has no entry. `rows` are those of the leaves: of a single row integers.
+        """
         at = {leaf.node.place: found for leaf, found in zip(self.leaves, rows, strict=True)}
         values: dict[int, Any] = {}
+        many = self._lifted_in(rows)
         for node in self._order:
-            if (leaf := self._leaves.get(node.place)) is not None:
-                load = leaf.column.gather if leaf.is_lifted else leaf.column.view.__getitem__
-                found = _tried(load, at[node.place])
-            elif node.operation == "object":
-                found = self.operations.objects[node.operands[0]]
-            elif node.operation == "call" and node.place in places:
-                record, given = self.operations.calls[node.place][0], node.operands[1:]
-                lifted = tuple(map(self.is_lifted, given))
-                arguments = [values.get(each.place) if each.__class__ is Node else each for each in given]
-                function = partial(record.columns or _unknown, lifted) if True in lifted else record.scalar
-                found = _tried(function, *arguments)
-            else:
-                continue
-            values[node.place] = found
+            with contextlib.suppress(Exception):
+                if (leaf := self._leaves.get(node.place)) is not None:
+                    read = partial(values_of_rows, leaf.column) if node.place in many else leaf.column.view.__getitem__
+                    values[node.place] = read(at[node.place])
+                elif node.operation == "object":
+                    values[node.place] = self.operations.objects[node.operands[0]]
+                elif node.operation == "call" and node.place in places:
+                    record, operands = self.operations.calls[node.place][0], node.operands[1:]
+                    lifted = tuple([each.__class__ is Node and each.place in many for each in operands])
+                    given = [values[each.place] if each.__class__ is Node else each for each in operands]
+                    values[node.place] = applied_to_rows(record, lifted, given)
         return values
+
+    def _lifted_in(self, rows: Sequence[Any]) -> Container[int]:
+        """Places of what differs between some rows, which are none where these are a single one."""
+        return () if all(isinstance(each, int) for each in rows) else self._lifted
 
     def wanted(self, active: Sequence[bool], trace: Trace) -> frozenset[int]:
         """Places of what depends on the leaves that are active (one flag for each leaf).
@@ -198,22 +204,12 @@ class Tape:
         return frozenset(found)
 
 
-def _unknown(*given: Any) -> Any:
-    raise RowByRow
-
-
-def _tried(function: Callable[..., Any], *given: Any) -> Any:
-    """What a function gives; None where it fails, which whoever needs the value finds out."""
-    try:
-        return function(*given)
-    except Exception:
-        return None
-
-
 def _are_numbers(value: Any, is_lifted: bool) -> bool:
-    if is_lifted:
-        return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "fib"
-    return value.__class__ in (float, int)
+    try:
+        (as_column if is_lifted else as_number)(value)
+    except RowByRow:
+        return False
+    return True
 
 
 def carries_derivatives(record: Deterministic, span: Span | None) -> bool:

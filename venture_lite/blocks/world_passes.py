@@ -14,8 +14,7 @@ from venture_lite.blocks.second import Second, SecondRows, called
 from venture_lite.blocks.tape import TapeLeaf
 from venture_lite.blocks.worlds import Worlds
 from venture_lite.interpreter.runs import Places
-from venture_lite.kernels.population import column_of
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.kernels.population import applied_to_rows
 from venture_lite.procedures.jets import Jet, value_of
 from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Deterministic
@@ -150,10 +149,9 @@ class WorldRows(SecondRows):
             return super()._call(node, record, arguments)
         kept, key = self._second.kept, (id(self._plan), node.place)
         if key not in kept:
-            try:
-                kept[key] = super()._call(node, record, arguments)
-            except RowByRow:
-                kept[key] = _one_by_one(record, tuple(map(self._is_lifted, node.operands[1:])), arguments)
+            # what depends on the block, but not on its numbers, is asked of these
+            lifted = tuple(map(self._is_lifted, node.operands[1:]))
+            kept[key] = applied_to_rows(record, lifted, list(map(value_of, arguments)))
         return kept[key]
 
     def _jet(self, value: np.ndarray, places: Any) -> Any:
@@ -229,15 +227,6 @@ class WorldRows(SecondRows):
         sum_by(second.cotangents, places, np.broadcast_to(value_of(part), self._count).reshape(self._each))
         if part.__class__ is Jet:
             sum_by(second.slopes, places, part.tangent.reshape(second.size, *self._each))
-
-
-def _one_by_one(record: Deterministic, lifted: tuple[bool, ...], arguments: list[Any]) -> Any:
-    """What has no form as columns, of each row in each world."""
-    size = next(len(x) for x, up in zip(arguments, lifted, strict=True) if up)
-    columns = [
-        x.tolist() if up and x.ndim == 1 else x if up else [x] * size for x, up in zip(arguments, lifted, strict=True)
-    ]
-    return column_of([record.scalar(*row) for row in zip(*columns, strict=True)])
 
 
 def sum_by(sums: np.ndarray, places: Any, parts: np.ndarray) -> None:

@@ -26,7 +26,7 @@ from venture_lite.interpreter.runs import Places, Run, runs_alike, runs_of
 from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_rows, is_maker_application
 from venture_lite.interpreter.shape import text_of_site
 from venture_lite.interpreter.sources import application_nodes, depends_on, reached
-from venture_lite.kernels.population import column_of
+from venture_lite.kernels.population import column_of, values_of_rows
 from venture_lite.procedures.columns import RowByRow, single_numbers
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node, needed
@@ -92,7 +92,7 @@ class Worlds:
         stays = places == self.places.nowhere
         # of one place, a number
         if stays is True or (stays is not False and stays.all()):
-            return np.repeat(_gathered(column, rows), self.count, axis=0)
+            return np.repeat(values_of_rows(column, rows), self.count, axis=0)
         if not np.ndim(places) or (places == places[0]).all():
             value = self.values[int(np.ravel(places)[0])]
             return np.broadcast_to(value, (each, *value.shape)).reshape(-1, *value.shape[1:])
@@ -101,18 +101,10 @@ class Worlds:
         still = np.flatnonzero(stays)
         table = [self.values[place] for place in shared[: len(shared) - (len(still) > 0)].tolist()]
         which[still] = len(table) + np.arange(len(still))
-        for value in _gathered(column, listed(rows)[still]) if len(still) else ():
+        for value in values_of_rows(column, listed(rows)[still]) if len(still) else ():
             table.append(np.broadcast_to(value, (self.count, *np.shape(value))))
         found = np.stack(table)[which]
         return found.reshape(-1, *found.shape[2:])
-
-
-def _gathered(column: Column, rows: np.ndarray) -> np.ndarray:
-    """Values of a column, of whatever kind."""
-    try:
-        return column.gather(rows)
-    except NotColumnar:
-        return column_of([column.view[row] for row in rows.tolist()])
 
 
 class RunReader:
@@ -221,7 +213,9 @@ class RunReader:
     def values(self, worlds: Worlds) -> np.ndarray:
         """Of all rows: those of the worlds, or the trace's where they stay."""
         if np.all(self.own == worlds.places.nowhere):
-            return np.repeat(_gathered(self.model.trace.column(self.run.site), self.run.rows), worlds.count, axis=0)
+            return np.repeat(
+                values_of_rows(self.model.trace.column(self.run.site), self.run.rows), worlds.count, axis=0
+            )
         return np.concatenate([worlds.values[place] for place in self.own.tolist()])
 
     def draw(self, worlds: Worlds, box: Box) -> None:

@@ -25,10 +25,10 @@ from venture_lite.interpreter.schedule import Bundle, StrandRows
 from venture_lite.interpreter.sources import applied
 from venture_lite.interpreter.weights import count_if_impossible, density_of
 from venture_lite.procedures.columns import RowByRow
-from venture_lite.procedures.record import Columns, Random
+from venture_lite.procedures.record import Columns, Deterministic, Random
 from venture_lite.procedures.straight_line import Node
 from venture_lite.trace.runtime import Closure
-from venture_lite.trace.table import ROW_MASK, Column, NotColumnar
+from venture_lite.trace.table import ROW_MASK, Column, NotColumnar, listed
 from venture_lite.trace.trace import Trace
 from venture_lite.values import freeze
 
@@ -84,6 +84,25 @@ def together(form: Columns | None, lifted: tuple[bool, ...], arguments: tuple[An
         return None
 
 
+def applied_to_rows(record: Deterministic, lifted: tuple[bool, ...], arguments: Sequence[Any]) -> Any:
+    """The value of a call, for each row where arguments are lifted, row by row where it has no form as columns."""
+    if True not in lifted:
+        return record.scalar(*arguments)
+    found = together(record.columns, lifted, tuple(arguments))
+    if found is not None:
+        return np.asarray(found)
+    count = len(arguments[lifted.index(True)])
+    return column_of([record.scalar(*row) for row in _each(lifted, tuple(arguments), count)])
+
+
+def values_of_rows(column: Column, rows: Any) -> np.ndarray:
+    """The values of some rows, a slice or an index array, of whatever kind."""
+    try:
+        return column.gather(rows)
+    except NotColumnar:
+        return column_of([column.view[row] for row in listed(rows).tolist()])
+
+
 FAILED = object()
 """In place of a value that a particle could not have, and of all that is computed from it."""
 
@@ -104,10 +123,7 @@ class _Stays:
 
     def values(self) -> np.ndarray:
         """One for each strand."""
-        try:
-            return self.column.gather(self.rows)
-        except NotColumnar:
-            return column_of([self.column.view[row] for row in self.rows.tolist()])
+        return values_of_rows(self.column, self.rows)
 
     def __call__(self, particles: int) -> np.ndarray:
         return np.repeat(self.values(), particles // len(self.rows), axis=0)

@@ -117,6 +117,24 @@ def test_a_positive_choice_is_normal_in_its_logarithm() -> None:
     assert draws.statistics[0].details["ELBO"] == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("program", "mean", "variance"),
+    [
+        ("[assume m (normal 0 1)] [assume g (* 2 m)] [factor g]", 2.0, 1.0),
+        (
+            """[assume m (normal 0 1)] [observe (normal (* m (+ 1 (if (= "t" "t") 3 0))) 1) 2]""",
+            8.0 / 17.0,
+            1.0 / 17.0,
+        ),
+    ],
+)
+def test_a_constant_slope_and_a_text_are_part_of_the_fit(program: str, mean: float, variance: float) -> None:
+    """Noticed: a derivative that is a plain number taken for 0, and a comparison of texts for false."""
+    normal, _ = normal_of(program, "'full 100")
+    assert normal.mean[0] == pytest.approx(mean, abs=1e-2)
+    assert normal.covariance()[0, 0] == pytest.approx(variance, rel=1e-2)
+
+
 @pytest.mark.thorough
 def test_runs_are_independent_draws_of_the_fit() -> None:
     """Three means and all squares of 1,000 draws, each with 10^-7, and correlations of one draw with the next."""

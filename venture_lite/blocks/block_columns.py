@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.block_record import NUMBERS, OPAQUE, BlockRecord, are_numbers, outputs_of, pulled, transform_of
-from venture_lite.blocks.block_values import NotOneFunction
+from venture_lite.blocks.block_record import OPAQUE, BlockRecord, outputs_of, pulled, transform_of
+from venture_lite.blocks.block_values import NotOneFunction, are_numbers, is_nothing, refuse_others
 from venture_lite.blocks.moving import RowKind, as_constant, as_slice
-from venture_lite.blocks.passes import as_floats, divides_by_constants
+from venture_lite.blocks.passes import NUMBERS, as_floats, divides_by_constants
 from venture_lite.blocks.tape import TapeLeaf
 from venture_lite.interpreter.weights import Group
 from venture_lite.procedures.columns import RowByRow
@@ -105,7 +105,7 @@ class RowsTogether:
         """Pass the cotangents of computed values on."""
         places = self._places(kind, start, stop)
         cotangent = self._values.due_column(places)
-        if cotangent.__class__ is not Node:
+        if is_nothing(cotangent):
             return
         values, parts = self._read(kind, start, stop), [cotangent]
         if kind.operator is not None:
@@ -159,6 +159,7 @@ class RowsTogether:
         lifted = tuple(map(operations.is_column, operands))
         if True not in lifted:
             return self._record.called(record, operands)
+        refuse_others(operands)
         if any(map(operations.is_moving, operands)) and not isinstance(pullback, ElementwisePullback):
             raise NotOneFunction
         if isinstance(pullback, ElementwisePullback) and pullback.value is not None:
@@ -251,32 +252,17 @@ class RowsTogether:
     # ------------------------------------------------------------------------------------------------ cotangents
 
     def _spread(self, kind: RowKind, start: int, stop: int, values: dict[int, Any], cotangents: Sequence[Any]) -> None:
-        """As `_spread`; what rows share is summed over them."""
-        tape, found = kind.tape, dict[int, Any]()
+        """From the cotangents of what rows read to those of their leaves."""
 
-        def add(value: Any, part: Any) -> None:
-            if part is None or value.__class__ is not Node or value.place not in kind.wanted:
-                return
-            if self._operations.is_column(part):
-                part = self._summed(part, stop - start, values[value.place])
-            found[value.place] = found[value.place] + part if value.place in found else part
+        def summed(part: Any, value: Any) -> Any:
+            return self._summed(part, stop - start, value) if self._operations.is_column(part) else part
 
-        for value, part in zip(tape.outputs, cotangents, strict=True):
-            add(value, part)
-        for node, record, arguments, _ in reversed(tape.steps):
-            if node.place in found:
-                asked = tuple(each.__class__ is Node and each.place in kind.wanted for each in arguments)
-                given = [values[each.place] if each.__class__ is Node else each for each in arguments]
-                parts = pulled(record, asked, found[node.place], values[node.place], given)
-                for value, part in zip(arguments, parts, strict=True):
-                    add(value, part)
-        for at, leaf in enumerate(tape.leaves):
-            if leaf.node.place in found:
-                places, part = part_of(kind.given[4 + 2 * at], start, stop), found[leaf.node.place]
-                if np.ndim(places):
-                    self._values.add_column(places, part)
-                else:
-                    self._record.add(int(places), part)
+        for at, part in self._record.due_to_leaves(kind, values, cotangents, summed):
+            places = part_of(kind.given[4 + 2 * at], start, stop)
+            if np.ndim(places):
+                self._values.add_column(places, part)
+            else:
+                self._record.add(int(places), part)
 
     def _summed(self, part: Any, count: int, argument: Any) -> Any:
         """What is due to an argument, summed where rows share that."""

@@ -6,16 +6,16 @@ Both passes over the block's rows write to it: of rows one by one (`block_rows.p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from venture_lite.blocks.block_text import BlockOperations, BlockResults
-from venture_lite.blocks.block_values import BlockValues, NotOneFunction
+from venture_lite.blocks.block_values import BlockValues, NotOneFunction, are_numbers, refuse_others
 from venture_lite.blocks.moving import BlockState, RowKind
-from venture_lite.blocks.passes import as_floats
+from venture_lite.blocks.passes import NUMBERS, as_floats
 from venture_lite.blocks.tape import TapeLeaf
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import Domain
@@ -27,7 +27,6 @@ from venture_lite.procedures.totals import total_over
 from venture_lite.procedures.transforms import Elementwise
 from venture_lite.trace.table import Column
 
-NUMBERS = (float, int, bool)
 OPAQUE = object()
 """Something that stands, and is no number: what calls make of it may be one."""
 ANY_NUMBER = "-inf < {x} < inf"
@@ -72,7 +71,7 @@ class BlockRecord:
 
     def standing(self, kind: RowKind, node: Node, rows: Sequence[Any], is_column: bool) -> Any:
         """What a call gives that does not depend on the block, where it is a number, or a column of them; OPAQUE where
-        not. `rows` are those of the leaves: of one row arrays of length one, and one is given."""
+        not. `rows` are as of `Tape.values_now`."""
         if node.place not in kind.tape.numbers_among(kind.still, rows):
             return OPAQUE
         gather = partial(_standing, kind, node.place, rows, is_column)
@@ -80,8 +79,7 @@ class BlockRecord:
 
     def called(self, record: Deterministic, operands: Sequence[Any]) -> Any:
         """The value of a call of numbers, written out where it depends on the block."""
-        if not are_numbers(operands):
-            raise NotOneFunction
+        refuse_others(operands)
         pullback = record.pullback
         if not any(map(self.operations.is_moving, operands)):
             return self.operations.apply(record.scalar, *operands)
@@ -114,24 +112,42 @@ class BlockRecord:
         if place != self.nowhere:
             self.values.add(place, part)
 
+    def due_to_leaves(
+        self, kind: RowKind, values: dict[int, Any], cotangents: Sequence[Any], summed: Callable[[Any, Any], Any]
+    ) -> list[tuple[int, Any]]:
+        """From the cotangents of what rows read, None for 0, those of leaves, by their position among the tape's.
+        `summed(cotangent, value)` is that of a value which rows share."""
+        tape, found = kind.tape, dict[int, Any]()
+
+        def add(value: Any, part: Any) -> None:
+            if part is not None and value.__class__ is Node and value.place in kind.wanted:
+                part = summed(part, values[value.place])
+                found[value.place] = found[value.place] + part if value.place in found else part
+
+        for value, part in zip(tape.outputs, cotangents, strict=True):
+            add(value, part)
+        for node, record, arguments, _ in reversed(tape.steps):
+            if node.place in found and self.operations.is_moving(values[node.place]):
+                asked = tuple(each.__class__ is Node and each.place in kind.wanted for each in arguments)
+                given = [values[each.place] if each.__class__ is Node else each for each in arguments]
+                parts = pulled(record, asked, found[node.place], values[node.place], given)
+                for value, part in zip(arguments, parts, strict=True):
+                    add(value, part)
+        return [(at, found[leaf.node.place]) for at, leaf in enumerate(tape.leaves) if leaf.node.place in found]
+
     def sum(self, value: Any, count: int) -> Any:
         """Over rows, which may share it."""
         return total_over(value, count, self.operations.is_column)
 
 
-def are_numbers(operands: Iterable[Any]) -> bool:
-    return all(each.__class__ is Node or each.__class__ in NUMBERS for each in operands)
-
-
 def _standing(kind: RowKind, place: int, rows: Sequence[Any], is_column: bool) -> Any:
     found = kind.tape.values_now(kind.still, rows)[place]
-    return as_floats(found) if is_column else found.item() if isinstance(found, np.ndarray) else found
+    return as_floats(found) if is_column else found
 
 
 def outputs_of(kind: RowKind, values: dict[int, Any]) -> list[Any]:
     found = [values[each.place] if each.__class__ is Node else each for each in kind.tape.outputs]
-    if any(each is OPAQUE for each in found):
-        raise NotOneFunction
+    refuse_others(found)
     return found
 
 

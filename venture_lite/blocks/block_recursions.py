@@ -15,6 +15,7 @@ import numpy as np
 
 from venture_lite.blocks.block_columns import RowsTogether, floats_of
 from venture_lite.blocks.block_record import BlockRecord
+from venture_lite.blocks.block_values import is_nothing
 from venture_lite.blocks.loops import UNIT
 from venture_lite.blocks.recursions import Recursion
 from venture_lite.procedures.straight_line import Node, applied, needed
@@ -68,7 +69,7 @@ class RowsInTurn:
         """Pass what is due to rows that take turns on to what they read."""
         operations, values, recursion = self._operations, self._values, recurring.recursion
         due = [values.due_column(recursion.places(number)) for number in recursion.numbers]
-        if not any(each.__class__ is Node for each in due):
+        if all(map(is_nothing, due)):
             return
         reads = recursion.reads_of_made()
         made = {read.name: self._shifted(recurring, read.of, read.lag) for read in reads if read.of is not None}
@@ -92,7 +93,7 @@ class RowsInTurn:
                 first = operations.item(slope, step) if operations.is_column(slope) else slope
                 self._record.add(recursion.place_of_start(read, step), operations.item(columns[number], step) * first)
         for number, read in recursion.copies.items():
-            for step in range(read.lag if due[number].__class__ is Node else 0):
+            for step in range(0 if is_nothing(due[number]) else read.lag):
                 self._record.add(recursion.place_of_start(read, step), operations.item(due[number], step))
 
     # --------------------------------------------------------------------------------------------------- reading

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from venture_lite.blocks.block_record import NUMBERS, OPAQUE, BlockRecord, are_numbers, outputs_of, pulled, transform_of
-from venture_lite.blocks.block_values import NotOneFunction
+from venture_lite.blocks.block_record import OPAQUE, BlockRecord, outputs_of, pulled, transform_of
+from venture_lite.blocks.block_values import NotOneFunction, are_numbers, is_nothing
 from venture_lite.blocks.moving import RowKind
+from venture_lite.blocks.passes import NUMBERS
 from venture_lite.blocks.tape import TapeLeaf
 from venture_lite.procedures.derivatives import recorded_slopes
 from venture_lite.procedures.record import Deterministic, Random
@@ -103,7 +102,7 @@ class RowsSingly:
     def _pull_back(self, kind: RowKind, n: int) -> None:
         """Pass the cotangent of a computed value on."""
         cotangent = self._values.due(self._place(kind, n))
-        if cotangent.__class__ is not Node:
+        if is_nothing(cotangent):
             return
         values, parts = self._reads(kind, n), [cotangent]
         if kind.operator is not None:
@@ -113,25 +112,8 @@ class RowsSingly:
 
     def _spread(self, kind: RowKind, n: int, values: dict[int, Any], cotangents: Sequence[Any]) -> None:
         """From the cotangents of what a row reads to those of its leaves."""
-        tape, found = kind.tape, dict[int, Any]()
-
-        def add(value: Any, part: Any) -> None:
-            if part is not None and value.__class__ is Node and value.place in kind.wanted:
-                found[value.place] = found[value.place] + part if value.place in found else part
-
-        for value, part in zip(tape.outputs, cotangents, strict=True):
-            add(value, part)
-        for node, record, arguments, _ in reversed(tape.steps):
-            if node.place in found and self._operations.is_moving(values[node.place]):
-                asked = tuple(each.__class__ is Node and each.place in kind.wanted for each in arguments)
-                given = [values[each.place] if each.__class__ is Node else each for each in arguments]
-                for value, part in zip(
-                    arguments, pulled(record, asked, found[node.place], values[node.place], given), strict=True
-                ):
-                    add(value, part)
-        for at, leaf in enumerate(tape.leaves):
-            if leaf.node.place in found:
-                self._record.add(int(one_of(kind.given[4 + 2 * at], n)), found[leaf.node.place])
+        for at, part in self._record.due_to_leaves(kind, values, cotangents, lambda part, value: part):
+            self._record.add(int(one_of(kind.given[4 + 2 * at], n)), part)
 
     # --------------------------------------------------------------------------------------------------- reading
 
@@ -153,8 +135,7 @@ class RowsSingly:
 
         def called(node: Node, record: Deterministic, operands: list[Any]) -> Any:
             if node.place in kind.still and not are_numbers(operands):
-                read = [(leaf.is_lifted, one_of(given[leaf.node.place][0], n)) for leaf in tape.leaves]
-                rows = [np.array([row]) if is_lifted else row for is_lifted, row in read]
+                rows = [one_of(given[leaf.node.place][0], n) for leaf in tape.leaves]
                 return self._record.standing(kind, node, rows, False)
             return self._record.called(record, operands)
 

@@ -7,16 +7,34 @@ goes back the same way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from venture_lite.blocks.block_text import BlockOperations
+from venture_lite.blocks.passes import NUMBERS
+from venture_lite.procedures.straight_line import Node
 
 
 class NotOneFunction(Exception):
     """A block is left to the passes over its rows."""
+
+
+def are_numbers(operands: Iterable[Any]) -> bool:
+    """True if all are numbers, or operations that make numbers."""
+    return all(each.__class__ is Node or each.__class__ in NUMBERS for each in operands)
+
+
+def refuse_others(operands: Iterable[Any]) -> None:
+    """Raise NotOneFunction where one of them is no number."""
+    if not are_numbers(operands):
+        raise NotOneFunction
+
+
+def is_nothing(cotangent: Any) -> bool:
+    """True if a cotangent is 0 in all states. It may be another constant: that of `m` in `[factor m]` is 1."""
+    return cotangent.__class__ is not Node and bool(cotangent == 0.0)
 
 
 class _Piece:

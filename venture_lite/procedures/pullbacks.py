@@ -83,16 +83,23 @@ class ElementwisePullback:
         return tuple([contribution(i, cotangent, result, arguments) if want else None for i, want in enumerate(wanted)])
 
 
+def is_recorded(values: Sequence[Any]) -> bool:
+    """True if one of the values is a node of a recording: the others, a cotangent too, may be plain numbers."""
+    return any(each.__class__ is Node for each in values)
+
+
 def elementwise(*slopes: Callable[..., Any], name: str = "") -> ElementwisePullback:
     """From the derivative with respect to each argument, a function of (value, *arguments); with the name of the
     function in the numeric namespace, if it has one."""
     columns = [on_columns(slope) for slope in slopes]
 
     def contribution(position: int, cotangent: Any, result: Any, arguments: Sequence[Any]) -> Any:
-        if cotangent.__class__ is Node:
+        if hasattr(cotangent, "dtype"):
+            slope = columns[position]
+        elif is_recorded((cotangent, result, *arguments)):
             slope = recordable(slopes[position])
         else:
-            slope = (columns if hasattr(cotangent, "dtype") else slopes)[position]
+            slope = slopes[position]
         return cotangent * slope(result, *arguments)
 
     return ElementwisePullback(contribution, recorded(name) if name else None)

@@ -24,7 +24,7 @@ from tests.posterior.test_posterior import chain
 from tests.statistics import CONFIRM, assert_chain_agrees, compare_all
 from venture_lite import Venture, VentureWarning
 from venture_lite.audit.invariants import check
-from venture_lite.blocks.sections import Inputs
+from venture_lite.blocks.linear_block import Inputs
 from venture_lite.engines.firefly.firefly import Firefly
 from venture_lite.interpreter.model import Model
 from venture_lite.kernels.formed import BlockForm

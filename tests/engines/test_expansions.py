@@ -8,8 +8,8 @@ import pytest
 
 from tests.engines.data_and_sessions import LOGISTIC, NORMAL, ROBUST, classes, node_of, venture
 from venture_lite.audit.invariants import check
-from venture_lite.blocks.linear_block import LinearBlock
-from venture_lite.blocks.sections import Inputs, Sections
+from venture_lite.blocks.linear_block import Inputs, LinearBlock
+from venture_lite.blocks.sections import Sections
 from venture_lite.engines.subsampled.control_variates import Expansion
 from venture_lite.engines.subsampled.subsampled import Subsampled, SubsampledSettings
 from venture_lite.engines.walk import Drift
@@ -41,7 +41,8 @@ def test_the_expansion_follows_what_a_value_between_is_computed_from() -> None:
     assert draws.statistics[0].accepted > 0
     assert draws.statistics[1].details["share that differs"] < 0.1
     model = v.traces[0]
-    inputs = Inputs(Sections.of(model, [node_of(model, "mu")]))
+    node = node_of(model, "mu")
+    inputs = Inputs(LinearBlock(model, Sections.of(model, [node]), [node]))
     assert inputs.are_as_they_were()
     v.force("c", 2.5)
     assert not inputs.are_as_they_were()

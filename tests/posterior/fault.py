@@ -20,3 +20,5 @@ class Fault:
     cases: tuple[Case, ...]
     # Takes the mend out, so that the first case is wrong again without the check at run time.
     broken: Callable[[pytest.MonkeyPatch], None]
+    # Further siblings, which run with the slow tests.
+    siblings: tuple[Case, ...] = ()

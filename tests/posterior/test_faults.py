@@ -22,9 +22,9 @@ FAULTS: tuple[Fault, ...] = (
     *faults_predictors.FAULTS,
 )
 RUNS = [
-    pytest.param(case, engine, id=f"{case.name}:{engine}")
+    pytest.param(case, engine, id=f"{case.name}:{engine}", marks=[pytest.mark.slow] * (case in fault.siblings))
     for fault in FAULTS
-    for case in fault.cases
+    for case in (*fault.cases, *fault.siblings)
     for engine in case.engines
 ]
 DRAWS = 400
@@ -38,7 +38,7 @@ def test_the_posterior_is_exact_in_every_way(case: Case, engine: str, kernels: s
 
 
 def test_names_of_cases_are_distinct() -> None:
-    names = [case.name for fault in FAULTS for case in fault.cases]
+    names = [case.name for fault in FAULTS for case in (*fault.cases, *fault.siblings)]
     assert len(set(names)) == len(names)
 
 

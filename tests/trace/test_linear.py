@@ -8,6 +8,8 @@ import pytest
 from venture_lite import Venture, VentureError
 from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.blocks.sections import Sections
+from venture_lite.interpreter.answers import interpreted_weights
+from venture_lite.interpreter.model import GivenValues
 
 SIZE = 4
 BEFORE = """
@@ -81,7 +83,25 @@ def test_a_predictor_says_by_what_the_log_score_changes(predictor: str, count: i
     agrees(session(f"{BEFORE} for n in 1...N: [observe (bernoulli (logistic {predictor})) {{Y[n]}}]", count), "w")
 
 
-@pytest.mark.parametrize("count", [2, SIZE])
+@pytest.mark.parametrize("count", [SIZE, 25])
+@pytest.mark.parametrize(
+    "predictor",
+    [
+        "(dot (* {X[n]} {s[n]} w) {t})",
+        "(dot (* {s[n]} {t} w) {X[n]})",
+        "(dot (/ (* {s[n]} w) {X[n]}) {t})",
+        "(+ true {Y[n]} (lookup w 1))",
+        "(+ {Y[n]} {Y[n]} (lookup w {g[n]} 0.5))",
+        "(* {big} {big} (lookup w 1) 1e-30)",
+        "(+ (lookup w 1) (if (= c {f}) 1 2))",
+    ],
+)
+def test_numbers_beside_the_block_are_added_and_multiplied_as_the_interpreter_does(predictor: str, count: int) -> None:
+    predictor = predictor.replace("{big}", str(2**40)).replace("{f}", "normal")
+    agrees(session(f"{BEFORE} for n in 1...N: [observe (bernoulli (logistic {predictor})) {{Y[n]}}]", count), "w")
+
+
+@pytest.mark.parametrize("count", [2, 3, SIZE])
 @pytest.mark.parametrize(
     "scores",
     [
@@ -89,6 +109,7 @@ def test_a_predictor_says_by_what_the_log_score_changes(predictor: str, count: i
         "(matmul (* c W) {X[n]})",
         "(* {s[n]} (matmul (/ W c) {X[n]}))",
         "(+ (vector 1 2 3) (* 2 (matmul W {t})))",
+        "(+ {s[n]} (matmul W {X[n]}))",
     ],
 )
 def test_scores_say_by_what_the_log_score_changes(scores: str, count: int) -> None:
@@ -150,3 +171,63 @@ def test_memoized_weights_are_coefficients(count: int) -> None:
     v.infer("(subsampled_mh w all 5 0.1 'drift 0.5 'proxy 5)")
     assert not np.array_equal(block.present(), at)
     assert v.log_score() - before == pytest.approx(block.log_density(block.present()) - block.log_density(at), abs=1e-9)
+
+
+GROUPS = """[assume w (mem (lambda (k) (tag 'w k (normal 0 1))))] [assume b (tag 'b 0 (normal 0 1))]
+    [assume effect (lambda (g) (* b g))] [assume twice (mem (lambda (k) (* 2 (w k))))]"""
+
+
+def change_of_log_score(v: Venture, nodes: list[int]) -> tuple[float, float]:
+    """By a predictor read off the text, and by the trace."""
+    model = v.traces[0]
+    block = LinearBlock(model, Sections.of(model, nodes), nodes)
+    at = block.present()
+    theta = at + np.random.default_rng(1).standard_normal(block.size)
+    old, new = interpreted_weights(model, nodes, GivenValues(dict(zip(nodes, block.values(theta), strict=True))))
+    return block.log_density(theta) - block.log_density(at), new.total - old.total
+
+
+@pytest.mark.parametrize("count", [2, 3, 9, 20, 25, 42])
+@pytest.mark.parametrize("odd", [0, 1, -1])
+@pytest.mark.parametrize("key", [1, 2])
+def test_every_row_is_asked_what_it_reads(count: int, odd: int, key: int) -> None:
+    """Rows of one text, one of which calls another weight than the others."""
+    v = Venture(seed=1)
+    keys = [1] * count
+    keys[odd] = 2
+    line = "(+ (w 1) (w 2) (* {X[n]} (w {J[n]})))"
+    v.execute(
+        f"{GROUPS} for n in 1...N: [observe (normal {line} 1) {{X[n]}}]", N=count, J=keys, X=list(range(1, 1 + count))
+    )
+    by_text, by_trace = change_of_log_score(v, v.traces[0].trace.scopes["w"].members(key))
+    assert by_text == pytest.approx(by_trace, rel=1e-9)
+
+
+@pytest.mark.parametrize("odd", [0, 1, -1])
+@pytest.mark.parametrize(
+    "line", ["(+ b (if {B[n]} (effect 1) 0))", "(+ b (if {B[n]} 0 (effect 1)))", "(+ (w 1) (twice {J[n]}))"]
+)
+def test_rows_that_read_a_block_through_different_text_are_refused(line: str, odd: int) -> None:
+    v = Venture(seed=1)
+    are_odd, keys = [False] * 10, [1] * 10
+    are_odd[odd], keys[odd] = True, 2
+    v.execute(f"{GROUPS} for n in 1...10: [observe (bernoulli (logistic {line})) true]", B=are_odd, J=keys)
+    scope, key = ("b", 0) if "b" in line else ("w", 1)
+    with pytest.raises(VentureError, match="does not read the block linearly"):
+        change_of_log_score(v, v.traces[0].trace.scopes[scope].members(key))
+
+
+@pytest.mark.parametrize(
+    ("predictor", "message"),
+    [
+        ("(lookup w {far[n]} 0.5)", "some positions have no element"),
+        ('(+ (lookup w 1) (if {no[n]} "a text" 1))', "no columns of numbers"),
+    ],
+)
+def test_what_columns_cannot_hold_is_refused_with_a_reason(predictor: str, message: str) -> None:
+    v = Venture(seed=1)
+    text = f"{BEFORE} for n in 1...5: [observe (bernoulli (logistic {predictor})) true]"
+    v.execute(text, t=np.arange(1.0, SIZE + 1), m=np.zeros(SIZE), S=np.eye(SIZE), far=[7, 1, 1, 1, 1], no=[False] * 5)
+    with pytest.raises(VentureError, match=message):
+        block_of(v, "w")
+    v.infer("(mh default one 'drift 0.1 'precondition 2)")

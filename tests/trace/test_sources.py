@@ -154,7 +154,6 @@ OTHERS = {
     "kernels/followers.py": "moves edges",
     "kernels/reassign.py": "goes the other way",
     "kernels/label_rows.py": "asks what calls with a label lead to",
-    "kernels/lower.py": "asks which function or distribution a slot applies",
     "kernels/preview.py": "evaluates rows that do not exist",
     "blocks/kinds.py": "follows values through the text, where there are no rows",
     "blocks/linear.py": "asks for the families of many rows at once",

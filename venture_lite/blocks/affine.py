@@ -66,9 +66,9 @@ def by_row(scale: Any) -> Any:
     return scale[:, None] if np.ndim(scale) == 1 else scale
 
 
-def product(one: Any, other: Any) -> Any:
-    """Of two scales."""
-    return one * other if np.ndim(one) < 2 and np.ndim(other) < 2 else by_row(one) * by_row(other)
+def aligned(one: Any, other: Any) -> tuple[Any, Any]:
+    """Plain numbers, shaped so that rows stand beside rows where one of the two has a vector for each."""
+    return (one, other) if np.ndim(one) < 2 and np.ndim(other) < 2 else (by_row(one), by_row(other))
 
 
 def scaled(features: Any, scale: Any) -> np.ndarray:

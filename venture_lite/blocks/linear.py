@@ -8,7 +8,7 @@ references are, rows at once, and reads the features off them; what it cannot re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,23 +21,23 @@ from venture_lite.blocks.affine import (
     Scores,
     Stack,
     Whole,
+    aligned,
     by_row,
     is_affine,
-    product,
     scaled,
 )
 from venture_lite.errors import KernelError
-from venture_lite.interpreter.ancestry import reads
 from venture_lite.interpreter.readers import ColumnsText
 from venture_lite.interpreter.references import Operations, References, Value, row_given
-from venture_lite.interpreter.sources import computed_from, named_node
+from venture_lite.interpreter.sources import named_node
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node, depending, needed
-from venture_lite.program.code import Code, Kind, SlotRef
-from venture_lite.trace.nodes import node_at
-from venture_lite.trace.table import NotColumnar, length, one_of
+from venture_lite.program.code import Code, Kind
+from venture_lite.trace.borrowed import BorrowedColumn
+from venture_lite.trace.nodes import node_at, row_of, site_of
+from venture_lite.trace.table import Column, NotColumnar, length, listed
 
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
@@ -67,6 +67,8 @@ class Linear:
     values: np.ndarray
     # the other arguments of the record in their order, each (rows, ...) or one value; None in the predictor's place
     others: tuple[Any, ...]
+    # columns that all of this was read from
+    columns: tuple[Column, ...]
 
     @property
     def count(self) -> int:
@@ -101,8 +103,9 @@ class Linear:
         return other[rows] if isinstance(other, np.ndarray) and len(other) == len(self.values) else other
 
 
-def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[int]) -> Linear:
-    """How the choices of a site read the principals, over a slice or an index array of rows.
+def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[int], moving: Iterable[int]) -> Linear:
+    """How the choices of a site read the principals, over a slice or an index array of rows; `moving` are the nodes
+    whose values change with the principals, these among them.
 
     Raises KernelError where the record has no linear predictor, or where it is no affine function of the principals.
     """
@@ -113,9 +116,9 @@ def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[in
     if known is None or not isinstance(record, Random):
         name = "this call" if record is None else record.name
         raise KernelError(f"{name} has no linear predictor", slot.span, OTHERS)
-    reading = _Reading(trace, code, rows, principals)
-    arguments = [reading.references.read(code, reading.row, argument) for argument in slot.arguments]
+    reading = _Reading(trace, code, rows, principals, moving)
     try:
+        arguments = [reading.references.read(code, reading.row, argument) for argument in slot.arguments]
         for position, value in enumerate(arguments):
             if position != known.argument and reading.depends(value):
                 raise NotLinear(f"{record.arguments[position].name} of {record.name} depends on the block too")
@@ -128,13 +131,13 @@ def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[in
         raise KernelError(f"{record.name} does not read the block linearly: {error}", slot.span, OTHERS) from None
     except (NotColumnar, RowByRow):
         raise KernelError(f"the arguments of {record.name} are no columns of numbers", slot.span, OTHERS) from None
-    return Linear(known, features, offset, values, others)
+    return Linear(known, features, offset, values, others, (trace.column(site), *reading.operations.columns))
 
 
 class _Reading:
     """What the references of a group of rows read, and the values of it: plain, or affine in the principals."""
 
-    def __init__(self, trace: Trace, code: Code, rows: Any, principals: Sequence[int]) -> None:
+    def __init__(self, trace: Trace, code: Code, rows: Any, principals: Sequence[int], moving: Iterable[int]) -> None:
         self.trace = trace
         self.rows = rows
         self.count = length(rows)
@@ -142,53 +145,56 @@ class _Reading:
         self.operations = Operations()
         self.row = self.operations.record("row", "r0")
         self.references = References(trace, self.operations, self._known)
-        # one of the rows, which all have the same shape
-        self._given = {self.row.place: one_of(rows, 0)}
+        self._given = {self.row.place: listed(rows)}
+        # site -> the rows in which its values move
+        self._moving: dict[int, list[int]] = {}
+        for node in moving:
+            self._moving.setdefault(site_of(node), []).append(row_of(node))
 
     def depends(self, value: Value) -> bool:
         """Whether a value reads a principal."""
         return bool(self._depending([value]))
 
     def _depending(self, values: list[Value]) -> set[int]:
-        return depending(values, lambda node: node.operation in ("principal", "unread"))
+        return depending(values, lambda node: node.operation in ("principal", "in_some_rows", "unread"))
 
     # ------------------------------------------------------------------------------------------------ reading
 
     def _known(self, site: int, at: Value) -> Value:
-        """A principal, or a stored value that depends on one, as what it is computed from."""
-        node = node_at(site, row_given(self.operations, at, self._given))
-        code, slot, row = self.trace.decode(node)
-        if node in self.principals:
-            return self.operations.record("principal", node)
-        if not reads(self.trace, code, row, [SlotRef(0, slot)], self._is_sought):
+        """What a stored slot that moves in any row is read as: a principal, or what it is computed from."""
+        column = self.trace.column(site)
+        stored = column.site if isinstance(column, BorrowedColumn) else site
+        if stored not in self._moving:
             return None
-        item, is_plain = code.slots[slot], at is self.row or at.__class__ is int
-        if is_plain and item.kind is Kind.CALL:
-            return self._called(code, slot, node, self.rows if at is self.row else slice(row, row + 1))
-        if is_plain and isinstance(item.record, Deterministic):
+        rows: Any = np.atleast_1d(row_given(self.operations, at, self._given))
+        read: Any = rows
+        if isinstance(column, BorrowedColumn):
+            read = row_of(column.edges.array[rows])
+        moves = np.isin(read, self._moving[stored])
+        if not moves.any():
+            return None
+        code, slot, _ = self.trace.decode(node_at(site, 0))
+        item = code.slots[slot]
+        if isinstance(item.record, Deterministic) and (at is self.row or at.__class__ is int):
             arguments = [self.references.read(code, at, argument) for argument in item.arguments]
             return self.operations.call(item.record, site, at, arguments)
-        if at.__class__ is int and slot == code.result_slot:
-            return self.operations.record("unread", "a name on the way is no plain expression")
-        return self.operations.record("unread", "it is read in a way that the text does not show to be linear")
-
-    def _is_sought(self, node: int) -> bool:
-        return node in self.principals or self._family(node) is not None
-
-    def _family(self, node: int) -> int | None:
-        """The principal that a call's value is, for a call of a memoized procedure whose result is principal."""
-        source = computed_from(self.trace, node)
-        if source is None or not source.is_result:
-            return None
-        result = named_node(self.trace, source.code, source.row)
-        return result if result in self.principals else None
-
-    def _called(self, code: Code, slot: int, node: int, rows: Any) -> Node:
-        edges = self.trace.tables[code.index].edges[slot].gather(rows)
-        family = self._family(node)
-        if family is None or (edges != edges[0]).any():
+        principal, *others = {self._principal(node_at(stored, row)) for row in np.unique(read[moves]).tolist()}
+        if others:
             return self.operations.record("unread", "rows call different parts of the block")
-        return self.operations.record("principal", family)
+        if principal < 0:
+            return self.operations.record("unread", "it is read in a way that the text does not show to be linear")
+        if moves.all():
+            return self.operations.record("principal", principal)
+        # it gives the offset, too
+        self.operations.column(column)
+        return self.operations.record("in_some_rows", principal, self.operations.object((moves, column.gather(rows))))
+
+    def _principal(self, node: int) -> int:
+        """The principal whose value a node has: itself, or the result of the family that it calls; -1 for none."""
+        packed = self.trace.edge(node)
+        if packed >= 0 and self.trace.kind(node) is Kind.CALL:
+            node = named_node(self.trace, self.trace.program.codes[site_of(packed)], row_of(packed))
+        return node if node in self.principals else -1
 
     def through_link(self, value: Value, inverse_link: str | None) -> Value:
         """The predictor inside `(exp eta)` and the like."""
@@ -204,7 +210,11 @@ class _Reading:
         """The values of what does not depend on the principals: over rows (rows, ...), or one that all share; and
         whether they differ between rows."""
         text = ColumnsText(self.operations)
-        found = text.reader(values)(self.rows)
+        try:
+            found = text.reader(values)(self.rows)
+        except Exception:
+            # what cannot be computed for all rows at once
+            raise NotColumnar from None
         return list(zip(found, map(text.is_lifted, values), strict=True))
 
     def affine(self, eta: Value) -> Any:
@@ -216,9 +226,9 @@ class _Reading:
         plain = [part for part in (*read, eta) if part.__class__ is Node and part.place not in places]
         found: dict[int, Any] = {}
         for part, (value, is_lifted) in zip(plain, self.plain(plain), strict=True):
+            numbers = _numbers(value)
             # a vector that all rows share, not a number for each
-            is_shared = isinstance(value, np.ndarray) and value.ndim == 1 and not is_lifted
-            found[part.place] = value[None] if is_shared else value
+            found[part.place] = numbers[None] if numbers.ndim == 1 and not is_lifted else numbers
         for node in nodes:
             found[node.place] = self._evaluated(node, found)
         return found[eta.place] if eta.__class__ is Node else eta
@@ -228,8 +238,13 @@ class _Reading:
             return Whole(node.operands[0])
         if node.operation == "unread":
             raise NotLinear(node.operands[0])
+        if node.operation == "in_some_rows":
+            principal, number = node.operands
+            moves, values = self.operations.objects[number]
+            terms = self._times(self._number(Whole(principal)), moves)
+            return self._plus(terms, np.where(moves, 0.0, _numbers(values)))
         record, _, row = self.operations.calls[node.place]
-        arguments = [found[part.place] if part.__class__ is Node else part for part in node.operands[1:]]
+        arguments = [found[part.place] if part.__class__ is Node else _numbers(part) for part in node.operands[1:]]
         if row.__class__ is int and any(isinstance(part, (Scores, Stack)) for part in arguments):
             raise NotLinear("scores are computed elsewhere")
         return self._apply(record, arguments)
@@ -247,8 +262,7 @@ class _Reading:
             case (("matrix" | "list"), parts) if all(map(self._is_row, parts)):
                 return PrincipalRows(tuple(part.node for part in parts))
             case "matmul", [PrincipalRows(nodes=nodes), other] if not is_affine(other):
-                features = np.asarray(other, dtype=np.float64)
-                return Stack(tuple(Affine({node: features}, 0.0) for node in nodes))
+                return Stack(tuple(Affine({node: other}, 0.0) for node in nodes))
             case "vector", parts:
                 return Stack(tuple(parts))
             # a default stands last, None where none is given
@@ -267,7 +281,7 @@ class _Reading:
                     first = self._times(item, first) if is_affine(item) else self._times(first, item)
                 return first
             case "/", [first, other] if not is_affine(other):
-                return self._times(first, 1.0 / np.asarray(other, dtype=np.float64))
+                return self._times(first, 1.0 / other)
         raise NotLinear(f"{record.name} of it is not linear")
 
     def _is_row(self, item: Any) -> bool:
@@ -281,6 +295,8 @@ class _Reading:
         size = np.size(value)
         if np.size(positions) * size > MOST_UNITS:
             raise NotLinear("as features, the positions that are looked up would take too much memory")
+        if not ((positions >= 0) & (positions < size)).all():
+            raise NotLinear("some positions have no element")
         found = np.zeros((*np.shape(positions), size))
         np.put_along_axis(found, np.asarray(positions, dtype=np.int64)[..., None], 1.0, axis=-1)
         return found
@@ -308,12 +324,12 @@ class _Reading:
         if not is_affine(one):
             one, other = other, one
         if not is_affine(one):
-            return np.add(one, other)
+            return np.add(*aligned(one, other))
         if isinstance(one, Scores) and not is_affine(other):
-            return Scores(one.node, one.features, one.offset + np.asarray(other))
+            return Scores(one.node, one.features, one.offset + by_row(other))
         one = self._number(one)
         if not is_affine(other):
-            return Affine(one.terms, one.offset + np.asarray(other, dtype=np.float64))
+            return Affine(one.terms, one.offset + other)
         other = self._number(other)
         terms = dict(one.terms)
         for node, coefficients in other.terms.items():
@@ -322,13 +338,13 @@ class _Reading:
 
     def _times(self, one: Any, factor: Any) -> Any:
         if not is_affine(one):
-            return np.multiply(one, factor)
+            return np.multiply(*aligned(one, factor))
         if is_affine(factor):
             raise NotLinear("two parts of the block are multiplied")
-        by = np.asarray(factor, dtype=np.float64)
+        by = _numbers(factor)
         match one:
             case Whole(node=node, scale=scale) if self._is_wide(node):
-                return Whole(node, product(scale, by))
+                return Whole(node, np.multiply(*aligned(scale, by)))
             case Scores(node=node, features=features, offset=offset) if by.ndim < 2:
                 return Scores(node, scaled(features, by), offset * by_row(by))
         number = self._number(one)
@@ -370,3 +386,11 @@ class _Reading:
     def _wide(self, coefficients: Any) -> np.ndarray:
         array = np.asarray(coefficients, dtype=np.float64)
         return np.ascontiguousarray(np.broadcast_to(array, (self.count, array.shape[-1])))
+
+
+def _numbers(value: Any) -> np.ndarray:
+    """Plain numbers as floats. Raises NotColumnar where a value is none."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise NotColumnar from None

@@ -47,7 +47,8 @@ class LinearBlock:
             hint = "an observation of a distribution with a linear predictor, or a kernel without one"
             raise KernelError("a factor depends on the block: it has no linear predictor", hint=hint).at(*place)
         self.kinds: list[Linear] = [
-            linear_predictor(trace, kind.group.site, kind.all_rows(), self.block) for kind in sections.kinds
+            linear_predictor(trace, kind.group.site, kind.all_rows(), self.block, sections.order)
+            for kind in sections.kinds
         ]
         ends = [0, *np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()]
         # where each choice stands among the coordinates
@@ -242,3 +243,19 @@ def refuse_dependent(model: Model, moved: set[int], block: Sequence[int]) -> Non
             code, slot, _ = trace.decode(node)
             reason = "the distribution of a choice depends on another choice of the block"
             raise KernelError(reason, code.slots[slot].span, "a scope without that choice, and another kernel for it")
+
+
+class Inputs:
+    """What likelihoods read of a linear block's trace besides its values, as it stood when it was looked at. A column
+    that has values of the block in some rows changes with these, too."""
+
+    def __init__(self, block: LinearBlock) -> None:
+        self._columns = [column for kind in block.kinds for column in kind.columns]
+        self.look()
+
+    def look(self) -> None:
+        """Take what stands there now for what was read."""
+        self._stamps = [column.stamp for column in self._columns]
+
+    def are_as_they_were(self) -> bool:
+        return all(column.stamp == stamp for column, stamp in zip(self._columns, self._stamps, strict=True))

@@ -220,15 +220,6 @@ class Sections:
         except VentureError as error:
             raise self._standing.judged(error, ()) from error
 
-    def columns_read_besides(self) -> list[Column]:
-        """What the sections read, the block and what is computed from it alone aside."""
-        trace, order = self.model.trace, set(self.order)
-        moved = {id(trace.column(site_of(node))) for node in order}
-        found = [column for kind in self.kinds for column in kind.group.columns_read() if id(column) not in moved]
-        # what else a value that is computed from the block is computed from
-        others = {parent for node in order - self.block.keys() for parent in parents_of(trace, node)}
-        return found + [trace.column(site_of(node)) for node in others - order]
-
     def change_of_all(self) -> Weight:
         """The change of all sections' weight, impossible ones counted. The block is left at the new values."""
         weight = Weight()
@@ -250,21 +241,6 @@ class Sections:
             if isinstance(judged, REJECTING):
                 return [Weight(NEVER)]
             raise judged from error
-
-
-class Inputs:
-    """What sections read besides the block, as it stood when it was looked at."""
-
-    def __init__(self, sections: Sections) -> None:
-        self._columns = sections.columns_read_besides()
-        self.look()
-
-    def look(self) -> None:
-        """Take what stands there now for what was read."""
-        self._stamps = [column.stamp for column in self._columns]
-
-    def are_as_they_were(self) -> bool:
-        return all(column.stamp == stamp for column, stamp in zip(self._columns, self._stamps, strict=True))
 
 
 def _span(model: Model, block: Sequence[int]) -> Span | None:

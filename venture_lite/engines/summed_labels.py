@@ -7,7 +7,8 @@ these. So parameters are moved by slices of that sum (Neal 2003), and the labels
 
 The labels that stand at the beginning play no part in this: which classes have members, and how many, is forgotten with
 them. So the classes whose parameters move are those that are wide enough for every label, in the order of their
-weights; whether one has members is not asked.
+weights; whether one has members is not asked. All parameters of such a class move that some label would read there:
+those that its members do not read are drawn from their distributions beforehand (`KnownParameters.open`).
 
 This is the definition, on the trace. `blocks/summed_columns.py` does the same over columns.
 """
@@ -15,7 +16,7 @@ This is the definition, on the trace. `blocks/summed_columns.py` does the same o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -24,7 +25,7 @@ from venture_lite.blocks.label_weights import MeasureDraw
 from venture_lite.blocks.slices import SliceWidth, drawn_from_slice
 from venture_lite.engines.known_parameters import KnownParameters
 from venture_lite.errors import KernelError, VentureError
-from venture_lite.interpreter.addresses import Address, address, address_order
+from venture_lite.interpreter.addresses import Address
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
@@ -82,27 +83,25 @@ class SummedSlices:
         self._model, self._trace, self._measure, self._known = model, model.trace, measure, known
         self._weigh, self._width, self._count = weigh, width, count
 
-    def move_classes(self, block: SlicedBlock, members: Mapping[int, Sequence[int]]) -> None:
-        """Move the parameters of classes; `members` are those of the classes that have members."""
+    def move_classes(self, block: SlicedBlock) -> None:
+        """Move the parameters of classes."""
         measure = self._measure
         for label in sorted(filter(measure.is_wide, measure.weights), key=lambda label: -measure.weights[label]):
             width = self._width.of_class(measure.weights[label], self._count)
-            if label in members:
-                nodes = [node for node in members[label] if site_of(node) in block.sites]
-                for node in sorted(nodes, key=lambda node: address_order(address(self._trace, node))):
-                    self._move(node, width)
-            else:
-                for place in sorted(self._known.opened(label), key=address_order):
-                    if self._known.site(place) in block.sites:
-                        self._move_absent(place, width)
+            for place in self._known.parameters(label, block.sites):
+                node = self._known.node(place)
+                if node is None:
+                    self._move_absent(place, width)
+                else:
+                    self._known.give(place, self._moved(node, width))
 
     def move_shared(self, block: SlicedBlock) -> None:
         """Move what no class has."""
         for node in block.shared:
-            self._move(node, self._width.of_all(self._count))
+            self._model.put_value(node, self._moved(node, self._width.of_all(self._count)))
 
-    def _move(self, node: int, width: SliceWidth) -> None:
-        """Move a choice of the trace."""
+    def _moved(self, node: int, width: SliceWidth) -> Any:
+        """A new value of a choice of the trace."""
         operator, arguments, value = self._trace.choice(node)
         assert isinstance(operator, Random)
         before, prior = self._summed(), operator.log_density(value, *arguments)
@@ -118,13 +117,10 @@ class SummedSlices:
                 weight = Weight(NEVER)
             return _relative(weight.minus(before)) - (operator.log_density(candidate, *arguments) - prior)
 
-        found = self._drawn(operator, arguments, value, width, log_density)
-        self._model.put_value(node, found)
-        if self._known.holds(node):
-            self._known.know([node])
+        return self._drawn(operator, arguments, value, width, log_density)
 
     def _move_absent(self, place: Address, width: SliceWidth) -> None:
-        """Move a parameter of a class that has no members."""
+        """Move a parameter that no member of a class holds."""
         known = self._known
         (operator, arguments), value = known.distribution(place), known.value(place)
         before = self._summed()

@@ -20,7 +20,7 @@ from venture_lite.blocks.summed_columns import IMPOSSIBLE
 from venture_lite.blocks.summed_splits import ClassPrior, FreeParameter, SummedSplits
 from venture_lite.engines.known_parameters import KnownParameters
 from venture_lite.errors import KernelError, VentureError
-from venture_lite.interpreter.addresses import Address, address, address_order
+from venture_lite.interpreter.addresses import Address
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
@@ -35,11 +35,11 @@ class SplitsOnTrace:
 
     def __init__(
         self, model: Model, measure: MeasureDraw, known: KnownParameters, free: Sequence[int],
-        levels: Sequence[float], parameters: Mapping[int, Sequence[int]],
+        levels: Sequence[float],
     ) -> None:  # fmt: skip
-        """`free` are the labels that are summed out, `parameters` those of the classes that have members."""
+        """`free` are the labels that are summed out."""
         self._model, self._trace, self._measure, self._known = model, model.trace, measure, known
-        self._free, self._levels, self._parameters = free, levels, parameters
+        self._free, self._levels = free, levels
         self._absorbing = [list(Builder(model.trace).build([node], with_brush=False).absorbing) for node in free]
         # where the parameters of a class that nobody has are
         self._places: list[Address] = []
@@ -53,17 +53,18 @@ class SplitsOnTrace:
         Raises KernelError where classes have others.
         """
         with self._class_of_nobody():
-            its_sites = [self._known.site(place) for place in self._places]
-            if not sites.issuperset(its_sites):
+            if not sites.issuperset(self._known.sites(NOBODY)):
                 reason = "slice with 'splits moves all parameters of classes, and some are not in its block"
                 raise KernelError(reason, hint="slice without 'splits")
-            values = {label: self._values_of(label) for label in self._measure.weights}
+            self._places = self._known.parameters(NOBODY, sites)
+            wide = [label for label in self._measure.weights if self._measure.is_wide(label) and label not in staying]
+            places = {label: self._known.parameters(label, sites) for label in wide}
             taking_part = {
-                label: its_values
-                for label, its_values in values.items()
-                if label not in staying and self._measure.is_wide(label) and len(its_values) == len(its_sites)
+                label: [self._known.value(place) for place in its_places]
+                for label, its_places in places.items()
+                if len(its_places) == len(self._places)
             }
-            if not taking_part or not its_sites:
+            if not taking_part or not self._places:
                 return {}
             distributions = [self._known.distribution(place) for place in self._places]
             prior = ClassPrior([FreeParameter(*each) for each in distributions], next(iter(taking_part.values())))
@@ -75,37 +76,24 @@ class SplitsOnTrace:
                 splits.propose()
             if width is not None:
                 splits.move_weights(width)
-            splits.reuse(self._parameters)
-        self._stand(taking_part, splits)
+            splits.reuse(map(self._trace.value, self._free))
+        self._stand(taking_part, splits, sites)
         return splits.counts
 
     @contextmanager
     def _class_of_nobody(self) -> Iterator[None]:
-        generator = self._trace.rng.bit_generator
-        before = generator.state
         self._open(NOBODY)
-        generator.state = before
-        self._places = sorted(self._known.opened(NOBODY), key=address_order)
         try:
             yield
         finally:
             self._known.forget(NOBODY)
 
     def _open(self, label: int) -> None:
-        """Draw the parameters of a class that has no members."""
-        self._known.open(label)
-        with self._model.transaction():
-            self._model.put_value(self._free[0], label)
-
-    def _nodes_of(self, label: int) -> list[int]:
-        """The parameters of a class that has members."""
-        nodes = self._parameters[label]
-        return sorted(nodes, key=lambda node: address_order(address(self._trace, node)))
-
-    def _values_of(self, label: int) -> list[Any]:
-        if label in self._parameters:
-            return [self._trace.value(node) for node in self._nodes_of(label)]
-        return [self._known.value(place) for place in sorted(self._known.opened(label), key=address_order)]
+        """Draw the parameters of a class, which get other values: the generator stays as it is."""
+        generator = self._trace.rng.bit_generator
+        before = generator.state
+        self._known.open(label, self._free)
+        generator.state = before
 
     # ---------------------------------------------------------------------------------------- what labels have
 
@@ -142,21 +130,12 @@ class SplitsOnTrace:
 
     # ------------------------------------------------------------------------------------------------- standing
 
-    def _stand(self, before: Mapping[int, Any], splits: SummedSplits) -> None:
+    def _stand(self, before: Mapping[int, Any], splits: SummedSplits, sites: frozenset[int]) -> None:
         """Give classes the weights and parameters that they have now."""
         weights = {each.label: each.weight for each in splits.classes}
         self._measure.stand([label for label in before if label not in weights], weights)
         for each in splits.classes:
-            if each.label in self._parameters:
-                for node, value in zip(self._nodes_of(each.label), each.values, strict=True):
-                    self._model.put_value(node, value)
-                    self._known.know([node])
-                continue
-            if not self._known.opened(each.label):
-                generator = self._trace.rng.bit_generator
-                state = generator.state
+            if each.label not in before:
                 self._open(each.label)
-                generator.state = state
-            places = sorted(self._known.opened(each.label), key=address_order)
-            for place, value in zip(places, each.values, strict=True):
+            for place, value in zip(self._known.parameters(each.label, sites), each.values, strict=True):
                 self._known.give(place, value)

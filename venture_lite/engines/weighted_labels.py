@@ -146,10 +146,9 @@ class WeightedLabels(BlockKernel):
         model, trace = self.model, self.model.trace
         state = trace.statistics.makers[maker].state
         assert isinstance(state, CrpState)
-        known = KnownParameters(trace)
-        parameters = {label: parameters_of(model, members) for label, members in by_label(trace, every).items()}
-        for nodes in parameters.values():
-            known.know(nodes)
+        known = KnownParameters(model)
+        for label, members in by_label(trace, every).items():
+            known.know(label, parameters_of(model, members))
         block = None if self._width is None else sliced_block(model, known, others)
         for node in free:
             self._refuse_parameters(known, node)
@@ -157,14 +156,15 @@ class WeightedLabels(BlockKernel):
         slices = [measure.slice_of(trace.value(node), trace.rng.random()) for node in free]
         with model.machine.handled_by(known):
             for new in measure.broken(min(slices)):
-                known.open(new.label)
-                self._open(free[0], new.label)
+                known.open(new.label, free[:1])
             if self._width is not None and block is not None:
+                for label in filter(measure.is_wide, measure.weights):
+                    known.open(label, free)
                 staying = frozenset(trace.value(node) for node in set(every).difference(free))
                 parts = parts_of(self._splits, bool(block.shared))
                 for at, times in enumerate(parts, 1):
                     if times:
-                        splits = SplitsOnTrace(model, measure, known, free, slices, parameters)
+                        splits = SplitsOnTrace(model, measure, known, free, slices)
                         width = self._width if at == len(parts) else None
                         self._counts.update(splits.move(times, width, block.sites, staying))
                     classes = [measure.wider_than(level) for level in slices]
@@ -175,7 +175,7 @@ class WeightedLabels(BlockKernel):
 
                     moves = SummedSlices(model, measure, known, weigh, self._width, len(free))
                     if at == len(parts):
-                        moves.move_classes(block, parameters)
+                        moves.move_classes(block)
                     moves.move_shared(block)
             uniform = [trace.rng.random() for _ in free]
             before = [key_of(trace.value(node)) for node in free]
@@ -194,11 +194,6 @@ class WeightedLabels(BlockKernel):
             if known.holds(absorbing):
                 reason = "'weights keeps the parameters of classes, and one depends on a label here"
                 raise KernelError(reason, hint=HINT).at(*trace.place(*trace.decode(absorbing)))
-
-    def _open(self, node: int, label: int) -> None:
-        """Draw the parameters of a class that has no members, by letting one label have it; that goes back."""
-        with self.model.transaction():
-            self.model.put_value(node, label)
 
     def _assign(self, node: int, classes: Sequence[tuple[int, float]], u: float) -> None:
         """Draw one label among (class, log odds)."""

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from venture_lite.interpreter.model import Model
 
 ANSWERS = 2
-"""Results of each kind that are compared."""
+"""Results of each kind that are compared; of those that weigh few rows four times as many, since they cost little and
+may agree by chance."""
+FEW_ROWS = 32
 FAILED = -1
 REPORT = "please report the program as a defect"
 
@@ -35,8 +37,8 @@ class Answers:
 
     def __init__(self, always: bool = False) -> None:
         self.always = always
-        self._by_name: dict[Hashable, int] = {}
-        self._by_object: WeakKeyDictionary[Hashable, int] = WeakKeyDictionary()
+        self._by_name: dict[Hashable, float] = {}
+        self._by_object: WeakKeyDictionary[Hashable, float] = WeakKeyDictionary()
         self._told: set[str] = set()
         # true while a result is compared: what the compared way calls in turn is not compared once more
         self.is_comparing = False
@@ -49,10 +51,10 @@ class Answers:
         """True if no result of this key will be compared any more."""
         return not self.always and self._left(key) <= 0
 
-    def _left(self, key: Hashable) -> int:
+    def _left(self, key: Hashable) -> float:
         return (self._by_name if isinstance(key, tuple) else self._by_object).get(key, ANSWERS)
 
-    def _note(self, key: Hashable, left: int) -> None:
+    def _note(self, key: Hashable, left: float) -> None:
         (self._by_name if isinstance(key, tuple) else self._by_object)[key] = left
 
     def failed(self, key: Hashable) -> bool:
@@ -68,15 +70,16 @@ class Answers:
         finally:
             self.is_comparing = before
 
-    def judge(self, key: Hashable, way: str, difference: str | None) -> bool:
-        """Note one comparison of a key; True if the results agreed. `way` and `difference` are for messages: what made
-        the result ("transitions of mu by a form"), and what it differs in, None where it agrees.
+    def judge(self, key: Hashable, way: str, difference: str | None, rows: int = FEW_ROWS) -> bool:
+        """Note one comparison of a key, of a result that weighs so many rows; True if the results agreed. `way` and
+        `difference` are for messages: what made the result ("transitions of mu by a form"), and what it differs in,
+        None where it agrees.
 
         Raises InternalError in a checked session where they differ; elsewhere warns of a Disagreement, once for each
         way.
         """
         if difference is None:
-            self._note(key, max(0, self._left(key) - 1))
+            self._note(key, max(0.0, self._left(key) - min(1.0, max(0.25, rows / FEW_ROWS))))
             return True
         if self.always:
             raise InternalError(f"{way}: interpreted and compiled results differ in {difference}")

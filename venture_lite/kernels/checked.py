@@ -20,7 +20,7 @@ from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.ancestry import name_of_choice
 from venture_lite.interpreter.kernel import BlockKernel, Decide, Drawing
 from venture_lite.interpreter.model import Model
-from venture_lite.interpreter.scaffold import Builder
+from venture_lite.interpreter.scaffold import Builder, absorbing_count
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Weight, log_density
 from venture_lite.trace.table import ROW_MASK
@@ -120,7 +120,9 @@ class Check:
         model, generator = self._model, self._model.trace.rng.bit_generator
         before, blocks = generator.state, blocks[:MOST_TOGETHER]
         names = [name_of_choice(model.trace, node) for nodes in blocks for node in nodes]
-        renewed = [node for nodes in blocks for node in self._renewed(nodes)]
+        scaffolds = [Builder(model.trace).build(nodes) for nodes in blocks]
+        renewed = [node for each in scaffolds for node in (*each.principals, *each.pending)]
+        rows = absorbing_count(model.trace, scaffolds[0])
         is_few = self._answers.always or model.trace.default.block_count() <= FEW_CHOICES
         expected: list[Outcome] = []
         with self._answers.comparing():
@@ -144,7 +146,7 @@ class Check:
                 difference = self._difference(expected[: len(moves) or 1], moves, found, blocks)
                 if difference is None:
                     keep()
-        if self._answers.judge(key, f"{self._name} transitions of {', '.join(dict.fromkeys(names))}", difference):
+        if self._answers.judge(key, f"{self._name} transitions of {', '.join(dict.fromkeys(names))}", difference, rows):
             if found.error is not None:
                 raise found.error
             return moves
@@ -153,10 +155,6 @@ class Check:
 
     def _interpreted_step(self, nodes: list[int], at: Selection) -> list[bool]:
         return [self._interpreted.step(nodes, at)]
-
-    def _renewed(self, nodes: list[int]) -> list[int]:
-        scaffold = Builder(self._model.trace).build(nodes)
-        return [*scaffold.principals, *scaffold.pending]
 
     def _made(
         self, step: Callable[[], list[bool]], taken: Taken | None, renewed: Sequence[int], is_few: bool

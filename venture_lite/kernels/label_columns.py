@@ -114,7 +114,8 @@ class SiteColumns:
         """Nothing is known of classes."""
         self._chunks.begin()
         self._maker: Exchangeable | None = None
-        self._prior: FreshClass | None = None
+        # what a class that does not exist yet would be for labels that are read so
+        self._priors: dict[tuple[LabelReader, ...], FreshClass] = {}
         self._version = -1
         self._wait = WAIT
 
@@ -168,8 +169,8 @@ class SiteColumns:
             return
         self._version = self._trace.journal.version
         if self._maker is not None:
-            if self._prior is not None:
-                self._prior.missing = None
+            for prior in self._priors.values():
+                prior.missing = None
             self._chunks.forget_classes(besides=self._state(self._maker).counts)
 
     def _is_last_reader(self, drawn: LabelDraw) -> bool:
@@ -235,10 +236,9 @@ class SiteColumns:
 
     def _fresh(self, label: ReadLabel, fresh: int, draws: Drawable) -> tuple[float, Drawn]:
         """The log density of what reads a label under a class that does not exist yet, and what is drawn for that."""
-        if self._prior is None:
-            self._prior = FreshClass(self._plans, self._rows.readers, draws)
-        if self._prior.is_simple and self._prior.is_missing(fresh):
-            return self._prior.weighed(label, fresh)
+        prior = self._prior(label.kinds, draws)
+        if prior.is_simple and prior.is_missing(fresh):
+            return prior.weighed(label, fresh)
         finder = Finder(self._plans, draws)
         finder.begin()
         weigher = Weigher(self._model, finder)
@@ -265,8 +265,9 @@ class SiteColumns:
             return False
         state = self._state(self._maker)
         try:
-            self._fresh_class(state, draws)
-            return self._chunks.are_alike(state.count, draws)
+            are_alike = self._chunks.are_alike(state.count, draws)
+            self._fresh_class(state, self._rows.readers, draws)
+            return are_alike
         except NotByColumns:
             return False
 
@@ -285,10 +286,13 @@ class SiteColumns:
         before = generator.state
         try:
             state = self._state(self._maker)
-            prior = self._fresh_class(state, draws)
             chunk, places = self._chunks.together(rows, draws)
             if len(places) < FEW:
                 raise NotByColumns
+            kinds = [self._rows.known(row).kinds for row in rows[: len(places)]]
+            # labels that are read otherwise draw the choices of a fresh class in another order
+            places = places[: first_of(np.array([each != kinds[0] for each in kinds]))]
+            prior = self._fresh_class(state, kinds[0], draws)
             fresh, uniform = prior.drawn_for(len(places))
             columns = [self._chunks.column(chunk, label)[places] for label in state.tables]
             terms = np.array([*columns, prior.terms(chunk.part(places), fresh, len(places))])
@@ -321,11 +325,13 @@ class SiteColumns:
 
     def _applied_once(self, rows: list[int], draws: Drawable) -> list[AppliedLabel]:
         """The first of some labels of which each is read by one application of what its class gives, and by nothing
-        else that weighs."""
+        else that weighs or makes choices."""
         found = []
         for row in rows:
             label = self._rows.of(row, draws)
             if label is None or not label.is_applied or label.terms != 1 or not self._rows.is_private:
+                break
+            if self._prior(label.kinds, draws).choices:
                 break
             ((reader, its_row),) = [(reader, its_row) for reader, its_row in label.readers if reader.made]
             ((values, call),) = reader.made
@@ -336,7 +342,8 @@ class SiteColumns:
         """Draw labels that are applied, each given those before it: the statistics of the classes are asked. Up to one
         that opens a class, or is the last of its own."""
         model, trace, state = self._model, self._trace, self._state(self._maker)
-        prior, tables, moved = self._fresh_class(state, draws), list(state.tables), list[bool]()
+        prior = self._fresh_class(state, self._rows.readers, draws)
+        tables, moved = list(state.tables), list[bool]()
         places = {table: place for place, table in enumerate(tables)}
         # of each way to be applied the statistics of the classes, with those of a fresh one
         known: dict[tuple[LabelReader, int], list[MakerState]] = {}
@@ -380,13 +387,18 @@ class SiteColumns:
         assert isinstance(maker.state, CrpState)
         return maker.state
 
-    def _fresh_class(self, state: CrpState, draws: Drawable) -> FreshClass:
+    def _fresh_class(self, state: CrpState, readers: tuple[LabelReader, ...], draws: Drawable) -> FreshClass:
         """Raises NotByColumns where it is not known, where its families exist, or where there are too many."""
-        if self._prior is None:
-            self._prior = FreshClass(self._plans, self._rows.readers, draws)
-        if not self._prior.is_simple or not self._prior.is_missing(state.fresh()) or len(state.tables) > MOST_CLASSES:
+        prior = self._prior(readers, draws)
+        if not prior.is_simple or not prior.is_missing(state.fresh()) or len(state.tables) > MOST_CLASSES:
             raise NotByColumns
-        return self._prior
+        return prior
+
+    def _prior(self, readers: tuple[LabelReader, ...], draws: Drawable) -> FreshClass:
+        found = self._priors.get(readers)
+        if found is None:
+            found = self._priors[readers] = FreshClass(self._plans, readers, draws)
+        return found
 
 
 def _drawn(shares: list[float], own: int, u: float) -> int:

@@ -8,7 +8,7 @@ read two labels have none, and whatever reads a label as a number.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -74,6 +74,8 @@ class ReadLabel:
     # who calls its family, as of when these were found
     users: list[int]
     readers: tuple[tuple[LabelReader, int], ...]
+    # the ways in which they read it, each once
+    kinds: tuple[LabelReader, ...]
     # how many choices absorb, and whether some are applications of what calls give
     terms: int
     is_applied: bool
@@ -113,8 +115,8 @@ class LabelRows:
         self.is_private = False
 
     @property
-    def readers(self) -> list[LabelReader]:
-        return list(self._readers.values())
+    def readers(self) -> tuple[LabelReader, ...]:
+        return tuple(self._readers.values())
 
     def of(self, row: int, draws: Drawable) -> ReadLabel | None:
         """Who reads a label; None where it is read otherwise than columns can tell, or nobody knows."""
@@ -158,7 +160,8 @@ class LabelRows:
             return None
         terms = sum(reader.shape.terms for reader, _ in readers)
         is_applied = any(reader.made for reader, _ in readers)
-        return ReadLabel(self._trace.users.nodes(self._code, row), readers, terms, is_applied)
+        kinds = tuple(dict.fromkeys([reader for reader, _ in readers]))
+        return ReadLabel(self._trace.users.nodes(self._code, row), readers, kinds, terms, is_applied)
 
     def _goes_on(self, part: FollowedRow) -> bool:
         """Whether the result of a row may be read: it is no name, or text reads that."""
@@ -236,7 +239,7 @@ class FreshClass:
     """What a class that does not exist yet would be, where the body of each call that reads its label is one choice or
     maker, whose arguments do not depend on the label. Mutable: it has the values that were drawn last."""
 
-    def __init__(self, plans: Reassignments, readers: list[LabelReader], draws: Drawable) -> None:
+    def __init__(self, plans: Reassignments, readers: Sequence[LabelReader], draws: Drawable) -> None:
         self._trace = plans.model.trace
         self._rng = self._trace.rng
         # (memoized procedure, what it is called with besides the label, slot) of each choice, its distribution with

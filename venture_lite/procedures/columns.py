@@ -7,7 +7,7 @@ which also finds the row that an error belongs to.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +50,40 @@ def numeric(argument: Any, lifted: bool) -> Any:
     return argument
 
 
+EXACT = 2**53
+"""Integers of this size and below are floats without loss."""
+
+_KINDS = {"b": bool, "i": int, "f": float}
+
+
+def kinds_of(values: Iterable[Any]) -> set[type | None]:
+    """The kinds of numbers and of the entries of columns: float, int or bool, and None for what is no number."""
+    return {_kind(value) for value in values}
+
+
+def _kind(value: Any) -> type | None:
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None:
+        return _KINDS.get(dtype.kind)
+    return value.__class__ if value.__class__ in (float, int, bool) else None
+
+
+def keep_exact(kinds: set[type | None], numbers: Iterable[Any]) -> None:
+    """Raises RowByRow where numbers of these kinds are integers and floats together, and a float would round one of the
+    integers."""
+    if float in kinds and int in kinds and not all(_is_within(x, EXACT) for x in numbers if _kind(x) is int):
+        raise RowByRow
+
+
+def one_kind(*values: Any) -> None:
+    """Raises RowByRow unless one array can hold the values: numbers and columns of numbers, or truth values and columns
+    of these."""
+    kinds = kinds_of(values)
+    if None in kinds or (bool in kinds and len(kinds) > 1):
+        raise RowByRow
+    keep_exact(kinds, values)
+
+
 def are_floats(given: Any) -> bool:
     """Whether it is a number, or an array of floats."""
     return given.dtype is _FLOAT if given.__class__ is np.ndarray else isinstance(given, (float, int))
@@ -80,7 +114,10 @@ def single_numbers(lifted: Flags, arguments: tuple[Any, ...]) -> list[Any]:
 
 def arrays(lifted: Flags, dimensions: tuple[int, ...], arguments: tuple[Any, ...]) -> list[np.ndarray]:
     """The arguments as arrays of numbers, each with the dimensions of one row and one more where it is lifted."""
-    found = [argument if hasattr(argument, "dtype") else np.asarray(argument) for argument in arguments]
+    try:
+        found = [argument if hasattr(argument, "dtype") else np.asarray(argument) for argument in arguments]
+    except ValueError:  # lists of several lengths
+        raise RowByRow from None
     for array, up, dimension in zip(found, lifted, dimensions, strict=True):
         if array.dtype.kind not in "fbiu" or array.ndim != dimension + up:
             raise RowByRow
@@ -118,36 +155,58 @@ def elementwise(operation: Callable[..., Any]) -> Columns:
     return columns
 
 
-def folded(operation: Callable[[Any, Any], Any], grows: bool = True) -> Columns:
-    """Columns form of an operation on two or more arguments, one after the other; where its result `grows`, as that of
-    a sum or a product, integers are kept exact."""
+def folded(operation: Callable[[Any, Any], Any]) -> Columns:
+    """Columns form of a sum or a product of two or more arguments, one after the other; integers are kept exact."""
 
     def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
-        if len(arguments) < 2:
-            raise RowByRow
-        numbers = aligned(lifted, arguments)
-        with np.errstate(all="ignore"):
-            result = numbers[0]
-            for number in numbers[1:]:
-                if grows and _may_overflow(result, number):
-                    raise RowByRow
-                result = operation(result, number)
-        if result.dtype.kind == "f" and np.isnan(result).any():
-            raise RowByRow
-        return result  # type: ignore[no-any-return]
+        return _folded(operation, lifted, arguments, grows=True)
 
     return columns
 
 
+def extreme(is_better: Callable[[Any, Any], Any], array: Callable[[Any, Any], Any]) -> Columns:
+    """Columns form of the least or the greatest of two or more arguments: the first of numbers of which none is better,
+    or elementwise among vectors."""
+
+    def better(left: Any, right: Any) -> Any:
+        return (
+            np.where(is_better(right, left), right, left) if np.ndim(right) < 2 > np.ndim(left) else array(left, right)
+        )
+
+    def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
+        kinds = kinds_of(arguments)
+        if bool in kinds:
+            raise RowByRow
+        keep_exact(kinds, arguments)
+        return _folded(better, lifted, arguments, grows=False)
+
+    return columns
+
+
+def _folded(operation: Callable[[Any, Any], Any], lifted: Flags, arguments: tuple[Any, ...], grows: bool) -> np.ndarray:
+    if len(arguments) < 2:
+        raise RowByRow
+    result, *others = aligned(lifted, arguments)
+    with np.errstate(all="ignore"):
+        for number in others:
+            if grows and _may_overflow(result, number):
+                raise RowByRow
+            result = operation(result, number)
+    if result.dtype.kind == "f" and np.isnan(result).any():
+        raise RowByRow
+    return result  # type: ignore[no-any-return]
+
+
 def _may_overflow(left: Any, right: Any) -> bool:
-    return _is_integer(left) and _is_integer(right) and not (_is_small(left) and _is_small(right))
+    return _is_integer(left) and _is_integer(right) and not (_is_within(left) and _is_within(right))
 
 
 def _is_integer(number: Any) -> bool:
     return number.dtype.kind == "i" if isinstance(number, np.ndarray) else isinstance(number, int)
 
 
-def _is_small(number: Any) -> bool:
+def _is_within(number: Any, bound: int = SAFE_INTEGER - 1) -> bool:
+    """True if an integer, or each of a column, is `bound` at most in size."""
     if isinstance(number, np.ndarray):
-        return not number.size or bool(number.max() < SAFE_INTEGER and number.min() > -SAFE_INTEGER)
-    return bool(-SAFE_INTEGER < number < SAFE_INTEGER)
+        return not number.size or bool(number.max() <= bound and number.min() >= -bound)
+    return bool(-bound <= number <= bound)

@@ -124,7 +124,7 @@ def shape(item: Expression | Index) -> Hashable:
 
 
 def _hashable(value: Any) -> Hashable:
-    """A key that values share only where no procedure tells them apart: 0.0 and -0.0 have two, and so have true and 1."""
+    """A key that values share only where no procedure tells them apart: 0.0 and -0.0 have two, as have true and 1."""
     if isinstance(value, tuple):
         return ("list", *map(_hashable, value))
     if isinstance(value, float):

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError, VentureError
-from venture_lite.procedures.columns import RowByRow
-from venture_lite.procedures.domains import ANY
+from venture_lite.procedures.columns import RowByRow, one_kind
+from venture_lite.procedures.domains import ANY, BOOLEAN_LIKE
 from venture_lite.procedures.functions import arithmetic, comparison, elementary
 from venture_lite.procedures.pullbacks import gathered
 from venture_lite.procedures.record import Argument, Deterministic
@@ -48,11 +48,12 @@ def _select(predicate: Any, consequent: Any, alternative: Any) -> Any:
 
 
 def _select_columns(lifted: tuple[bool, ...], predicate: Any, consequent: Any, alternative: Any) -> np.ndarray:
-    if any(
-        getattr(v, "ndim", 0) > bool(flag) for v, flag in zip((predicate, consequent, alternative), lifted, strict=True)
-    ):
+    one_kind(consequent, alternative)
+    if not (BOOLEAN_LIKE.contains_all(predicate) if lifted[0] else BOOLEAN_LIKE.contains(predicate)):
         raise RowByRow
-    selected: np.ndarray = np.where(np.asarray(predicate) == 1, consequent, alternative)
+    if any(np.ndim(v) > flag for v, flag in zip((predicate, consequent, alternative), lifted, strict=True)):
+        raise RowByRow
+    selected: np.ndarray = np.where(np.equal(predicate, 1), consequent, alternative)
     return selected
 
 

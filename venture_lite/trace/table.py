@@ -237,15 +237,14 @@ class Column:
         chosen = self.view[rows] if isinstance(rows, slice) else [self.view[row] for row in rows.tolist()]
         if not chosen:
             return np.zeros(0)
-        first = chosen[0]
-        if type(first) in _DTYPE or isinstance(first, np.ndarray):
-            try:
-                gathered = np.array(chosen)
-            except ValueError:
-                raise NotColumnar from None
-            if gathered.dtype.kind in "fib":
-                return gathered
-        raise NotColumnar
+        kinds = set(map(type, chosen))
+        if len(kinds) > 1 or not (kinds <= _DTYPE.keys() or kinds == {np.ndarray}):
+            # one array would make numbers of truth values, and round integers beyond 53 bits beside floats
+            raise NotColumnar
+        try:
+            return np.array(chosen)
+        except ValueError:  # shapes differ
+            raise NotColumnar from None
 
     def gather_narrow(self, rows: Any) -> np.ndarray:
         """`gather`, where it matters whether numbers are whole, or 0 and 1: in the narrowest type that holds them all.

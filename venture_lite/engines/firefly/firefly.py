@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.linear_block import LinearBlock, refuse_dependent
+from venture_lite.blocks.linear_block import Inputs, LinearBlock, refuse_dependent
 from venture_lite.blocks.linear_mode import is_near_mode
 from venture_lite.blocks.modes import Mode, is_current, mode_of
 from venture_lite.blocks.precondition import LOOKS, Scale, scale_of_linear
-from venture_lite.blocks.sections import Inputs, Sections
+from venture_lite.blocks.sections import Sections
 from venture_lite.engines.firefly.brightness import Brightness, chosen
 from venture_lite.engines.firefly.firefly_bounds import BoundedRows, bound_of, bright_probability, collapse
 from venture_lite.errors import VentureError
@@ -163,7 +163,7 @@ class Firefly:
             self.rows.append(BoundedRows(kind, linear, bound, first))
             first += self.rows[-1].count
         self.count = first
-        self._inputs = Inputs(sections)
+        self._inputs = Inputs(self.linear)
 
     # -------------------------------------------------------------------------------------------------- set-up
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.linear_block import LinearBlock
-from venture_lite.blocks.sections import Inputs, NoBorder, Sections
+from venture_lite.blocks.linear_block import Inputs, LinearBlock
+from venture_lite.blocks.sections import NoBorder, Sections
 from venture_lite.engines.mh import scaled
 from venture_lite.engines.subsampled.control_variates import Expansion
 from venture_lite.engines.subsampled.decision_record import DecisionRecord
@@ -143,6 +143,8 @@ class Subsampled(BlockKernel):
                 if decision.above:
                     read.sections.stand_at_new()
                     change.keep()
+                    if read.inputs is not None:
+                        read.inputs.look()
         except VentureError as error:
             if not read.sections.rejects(error):
                 raise
@@ -212,7 +214,8 @@ class Subsampled(BlockKernel):
         settings = self.settings
         linear = inputs = expansion = reach = None
         if settings.proxy or settings.bernstein:
-            linear, inputs = LinearBlock(self.model, sections, block), Inputs(sections)
+            linear = LinearBlock(self.model, sections, block)
+            inputs = Inputs(linear)
             expansion = self._expansion(linear, block, before) if settings.proxy else None
         if linear is not None and settings.bernstein and settings.tolerance:
             reach = Reach(linear, linear.present())

@@ -105,7 +105,7 @@ def _columns(function: Callable[[np.ndarray], np.ndarray]) -> Columns:
     def columns(lifted: Flags, matrices: Any) -> np.ndarray:
         if not (isinstance(matrices, np.ndarray) and matrices.dtype.kind == "f" and matrices.ndim == 3):
             raise RowByRow
-        if matrices.shape[1] != matrices.shape[2]:
+        if matrices.shape[1] != matrices.shape[2] or not np.isfinite(matrices).all():
             raise RowByRow
         return _finite(lambda: function(matrices))
 
@@ -127,6 +127,8 @@ def _finite(compute: Callable[[], np.ndarray]) -> np.ndarray:
 def _solve_columns(lifted: Flags, matrices: Any, rights: Any) -> np.ndarray:
     for argument, up in ((matrices, lifted[0]), (rights, lifted[1])):
         if not (isinstance(argument, np.ndarray) and argument.dtype.kind == "f" and argument.ndim - up in (1, 2)):
+            raise RowByRow
+        if not np.isfinite(argument).all():
             raise RowByRow
     size = matrices.shape[-1]
     vectors = rights.ndim - lifted[1] == 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError
-from venture_lite.procedures.columns import Flags, RowByRow, numeric, single_numbers
+from venture_lite.procedures.columns import Flags, RowByRow, keep_exact, kinds_of, numeric, single_numbers
 from venture_lite.procedures.domains import ANY, BOOLEAN_LIKE
 from venture_lite.procedures.functions.arithmetic import PLAIN
 from venture_lite.procedures.record import Argument, Columns, Deterministic
@@ -53,7 +53,9 @@ def _columns(test: Callable[[Any, Any], Any]) -> Columns:
     def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
         if len(arguments) != 2:
             raise RowByRow
-        return np.asarray(test(*single_numbers(lifted, arguments)))
+        numbers = single_numbers(lifted, arguments)
+        keep_exact(kinds_of(numbers), numbers)
+        return np.asarray(test(*numbers))
 
     return columns
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures import numeric, pullbacks
-from venture_lite.procedures.columns import Flags, RowByRow, elementwise, folded
+from venture_lite.procedures.columns import Flags, RowByRow, elementwise, extreme, single_numbers
 from venture_lite.procedures.columns import numeric as numeric_column
 from venture_lite.procedures.domains import NUMERIC, REAL, Domain
 from venture_lite.procedures.numeric import log, log1p
@@ -70,8 +71,17 @@ def _floor(x: float) -> float:
     return math.floor(x) if abs(x) < 2**63 else x
 
 
+def _floor_array(x: Any) -> Any:
+    # 0 makes zeros positive, as the integer is
+    return np.floor(x) + 0
+
+
 def _round(x: float) -> float:
     return round(x) if abs(x) < 2**63 else x
+
+
+def _round_array(x: Any) -> Any:
+    return np.round(x) + 0
 
 
 def _unary(
@@ -118,6 +128,13 @@ def atan2(y: Any, x: Any) -> float:
     if not (isinstance(y, (int, float)) and isinstance(x, (int, float))):
         raise ArgumentError(f"atan2 takes two numbers, got {show(y)} and {show(x)}")
     return math.atan2(y, x)
+
+
+def _atan2_columns(lifted: Flags, *arguments: Any) -> np.ndarray:
+    angles: np.ndarray = np.arctan2(*single_numbers(lifted, arguments))
+    if np.isnan(angles).any():
+        raise RowByRow
+    return angles
 
 
 def _extreme(name: str, choose: Callable[..., Any], array: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -188,8 +205,8 @@ RECORDS = (
     _unary("log10", _log10, np.log10, "The logarithm to the base 10; of 0, minus infinity.", _POSITIVE, total=False),
     _unary("sqrt", numeric.sqrt, np.sqrt, "The square root.", _POSITIVE, total=False),
     _unary("abs", abs, np.abs, "The absolute value."),
-    _unary("floor", _floor, np.floor, "The largest integer that is not above x."),
-    _unary("round", _round, np.round, "The nearest integer; halves go to the even one."),
+    _unary("floor", _floor, _floor_array, "The largest integer that is not above x."),
+    _unary("round", _round, _round_array, "The nearest integer; halves go to the even one."),
     _unary("sin", numeric.sin, np.sin, "The sine, x in radians.", "a finite number", total=False),
     _unary("cos", numeric.cos, np.cos, "The cosine, x in radians.", "a finite number", total=False),
     _unary("tan", _tan, np.tan, "The tangent, x in radians.", "a finite number", total=False),
@@ -205,15 +222,15 @@ RECORDS = (
                   "The base to the power of the exponent, as a float.", power, elementwise(_power_array),
                   pullback=pullbacks.elementwise(*pullbacks.ELEMENTARY["float_power"])),
     Deterministic("atan2", (Argument("y", REAL), Argument("x", REAL)),
-                  "The angle of the point (x, y), between -pi and pi.", atan2, elementwise(np.arctan2), total=True,
+                  "The angle of the point (x, y), between -pi and pi.", atan2, _atan2_columns, total=True,
                   pullback=pullbacks.elementwise(*pullbacks.ELEMENTARY["arctan2"])),
     Deterministic("min", (Argument("x", _ANY_NUMBERS),),
                   "The least of its arguments, elementwise among vectors; or the least entry of one list.",
-                  _extreme("min", min, np.minimum), folded(np.minimum, grows=False), rest=NUMERIC,
+                  _extreme("min", min, np.minimum), extreme(operator.lt, np.minimum), rest=NUMERIC,
                   pullback=pullbacks.extreme),
     Deterministic("max", (Argument("x", _ANY_NUMBERS),),
                   "The greatest of its arguments, elementwise among vectors; or the greatest entry of one list.",
-                  _extreme("max", max, np.maximum), folded(np.maximum, grows=False), rest=NUMERIC,
+                  _extreme("max", max, np.maximum), extreme(operator.gt, np.maximum), rest=NUMERIC,
                   pullback=pullbacks.extreme),
     Deterministic("logsumexp", (Argument("x", _ANY_NUMBERS),),
                   "log of the sum of the exponentials of its arguments, or of the entries of one list or vector.",

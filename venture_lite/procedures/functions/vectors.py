@@ -125,9 +125,9 @@ def dot_columns(lifted: Flags, left: Any, right: Any) -> Any:
 
 def _matmul_columns(lifted: Flags, left: Any, right: Any) -> Any:
     """One matrix times the vector of each row, or each row's times one: the scores of a softmax regression."""
-    if lifted == (False, True) and np.ndim(left) == 2:
+    if lifted == (False, True) and getattr(left, "ndim", 0) == 2:
         matrix, rows = np.transpose(left), _column(right, True)
-    elif lifted == (True, False) and np.ndim(right) == 2:
+    elif lifted == (True, False) and getattr(right, "ndim", 0) == 2:
         matrix, rows = right, _column(left, True)
     else:
         return dot_columns(lifted, left, right)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks import second
-from venture_lite.blocks.block_function import BlockFunction, DensityFunction, is_small
+from venture_lite.blocks.block_function import MOST_ROWS, BlockFunction, DensityFunction, is_small
 from venture_lite.blocks.block_values import NotOneFunction
 from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.blocks.loops import NotInOneLoop
@@ -97,6 +97,19 @@ class BlockDensity:
         # the whole as one function, once it was asked for; None where there is none
         self._whole: BlockFunction | None = None
         self._has_whole = False
+        # by what is printed: whether it agrees with the interpreter; and how often that could not be said
+        self.answered, self.unanswered = dict[str, bool](), 0
+
+    def kind(self) -> tuple[Hashable, ...]:
+        """Equal in blocks that read alike: sites, types of columns, and how many rows there are, up to MOST_ROWS."""
+        kinds = (*self._kinds, *self._terms)
+        return tuple(
+            [(kind.site, min(kind.count, MOST_ROWS + 1), *[column.kind for column in kind.columns()]) for kind in kinds]
+        )
+
+    def disagreement(self) -> KernelError:
+        """What is raised where the passes are wrong."""
+        return self._refused(self._block[0], "its density and derivatives are not those of the interpreter's density")
 
     def is_valid(self) -> bool:
         return self._stamp == self.model.trace.structure_stamp()
@@ -249,6 +262,7 @@ class BlockDensity:
 
     def _bind(self) -> None:
         """Print what is called for the columns as they stand."""
+        self.answered.clear()
         parts = [*self._moved, *((kind, 0, kind.count) for kind in self._terms)]
         kinds = dict.fromkeys(kind for kind, _, _ in parts)
         wide = {kind for kind, start, stop in parts if stop - start > NARROW}
@@ -333,6 +347,14 @@ class BlockDensity:
             with contextlib.suppress(NotOneFunction):
                 self._whole = BlockFunction(self._state, self._moved, self._turns, self._terms, self.size)
         return None if self._whole is None else self._whole.now()
+
+    def sums(self, free: np.ndarray) -> dict[int, float]:
+        """The weights of sites that follow from `function` at free coordinates."""
+        whole = self._whole
+        if whole is None or whole.sums is None or not whole.sites:
+            return {}
+        found = whole.sums(*free.tolist())
+        return {site: found[position] for site, position in whole.sites.items()}
 
     def offer(self, free: Sequence[float]) -> None:
         """The block was left at these coordinates, which `function` knows: weights of its sites follow from them."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +14,9 @@ from venture_lite.blocks.distributions import refuse_discrete
 from venture_lite.blocks.minibatch import Minibatch
 from venture_lite.blocks.tape import SMOOTH
 from venture_lite.errors import VentureError
+from venture_lite.interpreter.ancestry import name_of_choice
+from venture_lite.interpreter.free_density import Line
+from venture_lite.interpreter.impossible import first_outside
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight
 
@@ -19,6 +24,11 @@ MOST = 10_000
 """Blocks whose densities are kept."""
 FEW_MOVES, FEWER_MOVES = 20, 3
 """Moves after which one of many blocks, and a block of many rows, is worth the print of its function."""
+
+DENSITY, FUNCTION, HESSIAN = "the log density and its slopes", "the function of the log density", "second derivatives"
+"""What is compared with the interpreter's log density."""
+MOST_UNANSWERED = 3
+"""Tries to compare something of a block, whose density has no value there, until it is believed."""
 
 
 class Densities:
@@ -42,7 +52,31 @@ class Densities:
             if len(self._kept) >= MOST:
                 self._kept.clear()
             found = self._kept[block] = BlockDensity(self.model, block)
+        if not self._is_right(found, DENSITY, lambda: Line(self.model, found).density_difference()):
+            raise found.disagreement()
         return found
+
+    def _is_right(self, density: BlockDensity, what: str, difference: Callable[[], str | None]) -> bool:
+        """True if something of a density agrees with the interpreter's. Of blocks of one kind the first are compared,
+        each once it has a value around the place where it stands."""
+        answers, known = self.model.answers, density.answered
+        if what in known and not answers.always:
+            return known[what]
+        key, block = (what, *density.kind()), list(density.places)
+        if answers.due(key) and first_outside(self.model, block) is None:
+            density.unanswered += 1
+            with answers.comparing(), contextlib.suppress(VentureError):
+                try:
+                    found = difference()
+                except VentureError:
+                    raise
+                except Exception as error:
+                    found = f"an error, {error!r}"
+                density.unanswered -= 1
+                known[what] = answers.judge(key, f"{what} of {name_of_choice(self.model.trace, block[0])}", found)
+        if answers.settled(key) or density.unanswered >= MOST_UNANSWERED:
+            known.setdefault(what, not answers.failed(key))
+        return not answers.failed(key)
 
     def refuse(self, nodes: list[int]) -> None:
         """Raises KernelError where a block cannot be moved."""
@@ -54,16 +88,23 @@ class Densities:
         it is the only block is said."""
         density.moves += 1
         least = 0 if is_only else FEW_MOVES
-        return density.function() if density.moves > (least if density.is_small else max(least, FEWER_MOVES)) else None
+        is_worth_it = density.moves > (least if density.is_small else max(least, FEWER_MOVES))
+        return self._right_function(density) if is_worth_it else None
+
+    def _right_function(self, density: BlockDensity) -> DensityFunction | None:
+        """The function of a density; None where there is none, or where it is wrong."""
+
+        def difference() -> str | None:
+            if (function := density.function()) is None:
+                raise VentureError("no function as all else stands now")
+            return Line(self.model, density).function_difference(partial(_value_of, function), density.sums)
+
+        return density.function() if self._is_right(density, FUNCTION, difference) else None
 
     def by(self, function: DensityFunction, density: BlockDensity, free: np.ndarray) -> tuple[float, np.ndarray] | None:
         """The log density there and its gradient by a function, which may say nothing; the block stays where it is."""
         self.model.poll()
-        try:
-            with np.errstate(all="ignore"):
-                known = function.of_array(free)
-        except FAILURES:
-            return None
+        known = _value_of(function, free)
         if known is not None:
             self.rows += density.rows
         return known
@@ -73,7 +114,7 @@ class Densities:
     ) -> tuple[float, np.ndarray] | None:
         """The log density of a block at other free coordinates and its gradient, None where it is zero or they are not
         finite; the block stays where it is."""
-        if minibatch is None and (function := density.function()) is not None:
+        if minibatch is None and (function := self._right_function(density)) is not None:
             known = self.by(function, density, free)
             if known is not None:
                 return known
@@ -83,6 +124,8 @@ class Densities:
 
     def hessian(self, density: BlockDensity, free: np.ndarray) -> np.ndarray | None:
         """Second derivatives there (D, D), where there is a pass for them; the block stays where it is."""
+        if not self._is_right(density, HESSIAN, lambda: Line(self.model, density).hessian_difference()):
+            return None
         with self.model.aside():
             return None if self.at(density, free) is None else density.hessian()
 
@@ -116,3 +159,12 @@ class Densities:
         if not np.isfinite(gradient).all():
             return None
         return weight, gradient
+
+
+def _value_of(function: DensityFunction, free: np.ndarray) -> tuple[float, np.ndarray] | None:
+    """What a function says, which may be nothing."""
+    try:
+        with np.errstate(all="ignore"):
+            return function.of_array(free)
+    except FAILURES:
+        return None

@@ -12,10 +12,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from venture_lite.errors import Disagreement, InternalError, warn
 from venture_lite.interpreter.regenerate import Proposal
+from venture_lite.interpreter.rounding import of_counts
 from venture_lite.interpreter.scaffold import Builder
-from venture_lite.interpreter.weights import Weight
+from venture_lite.interpreter.weights import Weight, log_density
+from venture_lite.trace.table import ROW_MASK
 
 if TYPE_CHECKING:
     from venture_lite.interpreter.model import Model
@@ -91,10 +95,13 @@ class Answers:
         return False
 
 
-def interpreted_weights(model: Model, block: list[int], proposal: Proposal) -> tuple[Weight, Weight]:
+def interpreted_weights(
+    model: Model, block: list[int], proposal: Proposal, by_family: bool = False
+) -> tuple[Weight, Weight]:
     """The log density of a block of choices together with that of all that reads it (the densities of the block's own
     choices only where `proposal.counts`): in the present state, and with the values that the proposal gives, to which
-    the proposal's own log ratio is added. Nothing changes, the state of the generator included.
+    the proposal's own log ratio is added. Nothing changes, the state of the generator included. With `by_family` the
+    many users of a family are weighed together.
 
     This is the interpreter's result, which fast ways are compared with. Raises VentureError where the interpreter does.
     """
@@ -103,10 +110,25 @@ def interpreted_weights(model: Model, block: list[int], proposal: Proposal) -> t
     before = generator.state
     try:
         with model.transaction():
-            scaffold = Builder(trace).build(block)
+            scaffold = Builder(trace, by_family=by_family).build(block)
             proposal.prepare(trace, scaffold.principals)
             old = model.regenerator.detach(scaffold, proposal.counts)
+            for users in scaffold.users:
+                old.plus(model.weights.all_users(users))
             new = model.regenerator.regenerate(scaffold, proposal)
+            for users in scaffold.users:
+                new.plus(model.weights.all_users(users))
             return old, new
     finally:
         generator.state = before
+
+
+def magnitude(model: Model, block: list[int]) -> float:
+    """The sum of the magnitudes of the terms of the log density of a block's choices that are alive, in the present
+    state: rounding is relative to it."""
+    trace = model.trace
+    alive = [node for node in block if trace.tables[trace.decode(node)[0].index].live[node & ROW_MASK]]
+    scaffold = Builder(trace).build(alive)
+    rows = [node for site in scaffold.groups for node in trace.nodes_of(site)]
+    choices = (*scaffold.principals, *scaffold.absorbing, *rows)
+    return sum(abs(log_density(trace, node)) + float(np.sum(of_counts(trace.value(node)))) for node in choices)

@@ -156,7 +156,7 @@ class Model:
         if library is not None:
             library.model = self
         self.machine = Machine(self.trace, STEPS, self.poll, limits)
-        self.weights = KeptWeights(self.trace)
+        self.weights = KeptWeights(self.trace, self.answers)
         self.regenerator = Regenerator(self.trace, self.machine, self.weights)
 
         # how many tables of what was derived are the trace's own, and not of what kernels learned

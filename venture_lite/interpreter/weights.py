@@ -19,6 +19,7 @@ from venture_lite.errors import InternalError, KernelError, VentureError
 from venture_lite.interpreter.ancestry import depends_on_choice
 from venture_lite.interpreter.application import admitted, is_extreme
 from venture_lite.interpreter.readers import columns_reader
+from venture_lite.interpreter.rounding import of_arguments, of_counts
 from venture_lite.interpreter.scaffold import UserGroup
 from venture_lite.procedures.checks import accepts
 from venture_lite.procedures.columns import RowByRow
@@ -31,6 +32,7 @@ from venture_lite.trace.table import Column, NotColumnar, length, listed, one_of
 from venture_lite.values import show
 
 if TYPE_CHECKING:
+    from venture_lite.interpreter.answers import Answers
     from venture_lite.trace.trace import Trace
 
 CHUNK = 32768
@@ -38,6 +40,11 @@ CHUNK = 32768
 
 NARROW = 20
 """Groups of at most this many rows are evaluated row by row: below it NumPy's calls cost more than they save."""
+
+HELD, SOME = 100, 60
+"""Rows of a group, all of which are held against their evaluation one by one, and how many are of a larger one."""
+TOLERANCE = 1e-9
+"""What log densities by columns may be off by, relative to themselves."""
 
 
 OUTSIDE = 1 << 31
@@ -141,12 +148,18 @@ class AtLimit(Exception):
     """An argument that all rows share is at the limit of its domain: none of them is possible."""
 
 
+def _parts(rows: Any, count: int) -> list[Any]:
+    """Some rows in parts, each of which is evaluated in one call."""
+    size = CHUNK if count > 2 * CHUNK else count
+    return [part_of(rows, start, min(start + size, count)) for start in range(0, count, size)]
+
+
 class Group:
     """The absorbing choices of one site: their summed log density over any group of rows."""
 
     def __init__(self, trace: Trace, site: int, calls: tuple[int, ...] = (), are_given: bool = False) -> None:
         self.trace = trace
-        self.site = site
+        self.site, self.calls = site, calls
         # of each of the `calls`, the row of the family to which it leads from all rows weighed, or what it gives in
         # each of them (n,); set before they are
         self.families: list[Any] = [-1] * max(1, len(calls))
@@ -169,6 +182,10 @@ class Group:
         self._plain = {position: column for position, column in plain if column is not None}
         # position -> (the column's stamp, how many of its rows were found in the domain as of it; ALL: that all are)
         self._within: dict[int, tuple[int, int]] = {}
+        # by whom results by columns are compared with those row by row; who reads in a way of its own has none
+        self.answers: Answers | None = None
+        # the state of `Column.reshaped` as of which none is to be compared, and whether one was wrong
+        self._answered_at, self._is_refuted = -1, False
 
     def _plain_column(self, ref: Ref) -> Column | None:
         match ref:
@@ -190,6 +207,7 @@ class Group:
         count = length(rows)
         if count > NARROW and self.record.log_density_columns is not None:
             try:
+                self._answer(rows)
                 return self._weigh_together(rows, count)
             except AtLimit:
                 return self.impossible(rows)
@@ -197,9 +215,63 @@ class Group:
                 pass
         return self._weigh_rows(range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist())
 
+    def _answer(self, rows: Any) -> None:
+        """Compare what columns give with what single rows do, where that is due; raises as `terms_by_columns`."""
+        answers = self.answers
+        if answers is None or self._answered_at == Column.reshaped:
+            return
+        kinds = [column.kind for column in self.columns_read()]
+        key = ("rows by columns", self.trace.program.version, self.site, self.calls, *kinds)
+        if answers.due(key):
+            span = self.code.slots[self.slot].span
+            way = f"densities of {self.record.name}{'' if span is None else ' at ' + span.place()} by columns"
+            answers.judge(key, way, self._difference(rows))
+        self._is_refuted = answers.failed(key)
+        if answers.settled(key):
+            self._answered_at = Column.reshaped
+
+    def _difference(self, rows: Any) -> str | None:
+        """What the log densities of rows by columns differ in from those of single rows; None where they agree."""
+        count, places = length(rows), listed(rows)
+        at = np.arange(count)
+        if count > HELD:
+            at = np.unique([0, count - 1, *np.random.default_rng(0).integers(count, size=SOME).tolist()])
+        single = [self._weigh_rows((row,)).value() for row in places[at].tolist()]
+        try:
+            terms = np.concatenate([np.broadcast_to(self.terms_by_columns(part), length(part))
+                                    for part in _parts(rows, count)])  # fmt: skip
+            weight = self._weigh_together(rows, count)
+        except AtLimit:
+            terms, weight = np.full(count, -math.inf), self.impossible(rows)
+        except (NotColumnar, RowByRow):
+            raise
+        except Exception as error:
+            return f"an error, {error!r}"
+        for row, one, other in zip(places[at].tolist(), single, terms[at].tolist(), strict=True):
+            if not self._agree(row, one, other):
+                return f"a log density, {other} in place of {one}"
+        possible = terms[terms > -math.inf]
+        total, size = float(possible.sum()), float(np.abs(possible).sum())
+        if abs(weight.total - total) > TOLERANCE * (size + float(np.sum(of_counts(self.values.gather(rows))))):
+            return f"their sum, {weight.total} in place of {total}"
+        return None
+
+    def _agree(self, row: int, one: float, other: float) -> bool:
+        """True if two log densities of a row differ by rounding alone."""
+        size = 1.0 + abs(one) + abs(other)
+        if one == other or abs(one - other) <= TOLERANCE * size:
+            return True
+        if math.isinf(one) or math.isinf(other):
+            return False
+        given = (self.values.view[row], *self.trace.readers[self.site](row))
+        rounding = of_arguments(self.record.log_density, given)
+        return abs(one - other) <= TOLERANCE * (size + float(np.sum(of_counts(given[0])))) + rounding
+
     def terms(self, rows: np.ndarray) -> np.ndarray:
         """The log density of each of some rows, -inf where one is impossible."""
         try:
+            if len(rows) > NARROW:
+                self._answer(rows)
             return np.broadcast_to(self.terms_by_columns(rows), (len(rows),))
         except AtLimit:
             return np.full(len(rows), -math.inf)
@@ -211,8 +283,8 @@ class Group:
         if count <= 2 * CHUNK:
             return self._weigh_chunk(rows)
         weight = Weight()
-        for start in range(0, count, CHUNK):
-            weight.plus(self._weigh_chunk(part_of(rows, start, min(start + CHUNK, count))))
+        for part in _parts(rows, count):
+            weight.plus(self._weigh_chunk(part))
         return weight
 
     def terms_by_columns(self, rows: Any, values: np.ndarray | None = None) -> np.ndarray:
@@ -233,6 +305,8 @@ class Group:
 
         Raises RowByRow, NotColumnar or AtLimit where that cannot be said for all at once.
         """
+        if self._is_refuted:
+            raise RowByRow
         try:
             arguments = self._read(rows)
         except (NotColumnar, RowByRow):
@@ -345,11 +419,17 @@ class Group:
 class KeptWeights:
     """Weights of whole groups at the current state, each valid while nothing that it read has changed."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, answers: Answers | None = None) -> None:
         self.trace = trace
-        self.groups: Derived[int, Group] = Derived(lambda site: Group(trace, site))
+
+        def group(site: int, *calls: int) -> Group:
+            made = Group(trace, site, calls)
+            made.answers = answers
+            return made
+
+        self.groups: Derived[int, Group] = Derived(group)
         # (site, slot of a call) -> its choices as users of one family
-        self._by_call: Derived[tuple[int, int], Group] = Derived(lambda place: Group(trace, place[0], place[1:]))
+        self._by_call: Derived[tuple[int, int], Group] = Derived(lambda place: group(*place))
         # site -> (stamp, weight) of the last two states weighed, the latest used first: the current state and the
         # proposed one
         self._kept: dict[int, list[tuple[tuple[int, ...], Weight]]] = {}

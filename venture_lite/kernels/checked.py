@@ -18,11 +18,12 @@ import numpy as np
 
 from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.ancestry import name_of_choice
+from venture_lite.interpreter.answers import magnitude
 from venture_lite.interpreter.kernel import BlockKernel, Decide, Drawing
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, absorbing_count
 from venture_lite.interpreter.selection import Selection
-from venture_lite.interpreter.weights import Weight, log_density
+from venture_lite.interpreter.weights import Weight
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import equal
 
@@ -226,14 +227,7 @@ class Check:
         # the magnitudes of the terms are at least this
         size = abs(one.total) + abs(other.total)
         difference = abs(one.total - other.total)
-        return difference <= TOLERANCE * size or difference <= TOLERANCE * (size + self._magnitude(nodes))
-
-    def _magnitude(self, nodes: list[int]) -> float:
-        """The sum of the magnitudes of the terms that a transition weighs, in this state."""
-        trace = self._model.trace
-        scaffold = Builder(trace).build([node for node in nodes if self._is_alive(node)])
-        rows = [node for site in scaffold.groups for node in trace.nodes_of(site)]
-        return sum(abs(log_density(trace, node)) for node in (*scaffold.principals, *scaffold.absorbing, *rows))
+        return difference <= TOLERANCE * size or difference <= TOLERANCE * (size + magnitude(self._model, nodes))
 
 
 def _different(one: dict[int, Any], other: dict[int, Any]) -> int | None:

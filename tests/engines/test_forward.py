@@ -23,6 +23,7 @@ from venture_lite.blocks.chains import StateChains
 from venture_lite.blocks.filtering import ChainTerms, _forward, drawn_paths
 from venture_lite.blocks.kinds import kinds
 from venture_lite.engines.forward import ForwardGibbs
+from venture_lite.engines.gibbs import Gibbs
 from venture_lite.errors import ImpossibleState, VentureError, VentureWarning
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight
@@ -200,7 +201,7 @@ def assert_terms_are_scores(model: Model, nodes: list[int]) -> None:
 def test_a_draw_leaves_a_sound_trace(name: str) -> None:
     """After each draw every table, edge, list of users and kept weight is what a recomputation gives."""
     model, nodes = loaded(name)
-    engine, moved = ForwardGibbs(model), 0
+    engine, moved = ForwardGibbs(Gibbs(model)), 0
     for _ in range(8):
         moved += engine.step(nodes, None)
         check(model)

@@ -23,8 +23,8 @@ from venture_lite.interpreter.cones import Cone, Cones
 from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.sources import computed_from, source_value
-from venture_lite.kernels.lanes import FoundFamilies, LaneGroup, WeighMoved, groups_of, write_choices, write_computed
-from venture_lite.kernels.population import column_of
+from venture_lite.kernels.lanes import FoundFamilies, LaneGroup, groups_of, write_choices, write_computed
+from venture_lite.kernels.population import FAILED, ColumnChoice, column_of
 from venture_lite.procedures.record import Random
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.values import equal, key_of
@@ -368,9 +368,9 @@ def _support(operator: Random, arguments: Sequence[Any]) -> list[Any]:
     return list(operator.support(*arguments))
 
 
-def _supports(weighed: WeighMoved, count: int) -> list[list[Any]]:
+def _supports(weighed: ColumnChoice, count: int) -> list[list[Any]]:
     """What each of `count` choices could be, given the arguments that it has in any lane."""
-    record, arguments, lifted = weighed.record, weighed.seen, weighed.lifted
+    record, arguments, lifted = weighed.record, weighed.seen, weighed.lifted_arguments
     if not any(lifted):
         return [_support(record, arguments)] * count
     first = arguments[0]
@@ -381,13 +381,14 @@ def _supports(weighed: WeighMoved, count: int) -> list[list[Any]]:
             return [[False, True]] * count
     known: dict[Any, list[Any]] = {}
     found = []
-    lanes = list(weighed.each_lane(arguments))
-    for of_choice in np.array_split(np.arange(len(lanes)), count):
+    lanes = next(len(x) for x, up in zip(arguments, lifted, strict=True) if up)
+    for of_choice in np.array_split(np.arange(lanes), count):
         values: dict[Any, Any] = {}
         for lane in of_choice.tolist():
-            key = tuple(map(key_of, lanes[lane]))
+            given = weighed.arguments_at(lane)
+            key = () if any(x is FAILED for x in given) else tuple(map(key_of, given))
             if key not in known:
-                known[key] = _support(record, lanes[lane]) if weighed.trace.valid[record](*lanes[lane]) else []
+                known[key] = _support(record, given) if key and weighed.trace.valid[record](*given) else []
             values.update((key_of(value), value) for value in known[key])
         found.append(list(values.values()))
     return found

@@ -19,6 +19,7 @@ import numpy as np
 from venture_lite.errors import KernelError
 from venture_lite.inference.data import Data
 from venture_lite.inference.tree import Do, KernelPart, Part, Repeat
+from venture_lite.interpreter.answers import Differs
 from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.kernel import BlockKernel, Move, Resimulation
 from venture_lite.interpreter.model import Model
@@ -26,7 +27,7 @@ from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.schedule import BlockNodes, Bundle, Schedule, StrandRows
 from venture_lite.interpreter.weights import density_of
 from venture_lite.kernels.column_moves import ColumnMove, ColumnWeights, NoColumns
-from venture_lite.kernels.population import FAILED, Failures, Population, Writer, column_of, value_at
+from venture_lite.kernels.population import Failures, Population, Writer, column_of, taken, value_at
 from venture_lite.procedures.record import Random
 from venture_lite.trace.copies import Copies
 from venture_lite.trace.nodes import row_of
@@ -75,7 +76,7 @@ class Particles(ABC):
     @abstractmethod
     def feed(self, data: Data, datum: int, alive: np.ndarray) -> np.ndarray:
         """Put a datum in, with choices of its own drawn; the log density (count,) of what it observes, -inf for
-        particles that are not alive."""
+        particles that are not alive. Raises Differs, and nothing was done, where columns are not the interpreter's."""
 
 
 # ------------------------------------------------------------------------------------------------------ whole traces
@@ -87,7 +88,7 @@ class WholeParticles(Particles):
     def __init__(self, model: Model, count: int, copies: Copies) -> None:
         super().__init__(model, count)
         self._copies = copies
-        self._kept: list[bytes] = []
+        self.states: list[bytes] = []
 
     def draw(self) -> np.ndarray:
         drawn = np.ones(self.count, bool)
@@ -102,7 +103,7 @@ class WholeParticles(Particles):
                     change.keep()
             except REJECTING:
                 drawn[particle] = False
-            self._kept.append(self._copies.keep())
+            self.states.append(self._copies.keep())
         return drawn
 
     def each(self, visit: Visit, alive: np.ndarray) -> None:
@@ -110,13 +111,13 @@ class WholeParticles(Particles):
             self.model.poll()
             self.stand_at(particle)
             visit(particle)
-            self._kept[particle] = self._copies.keep()
+            self.states[particle] = self._copies.keep()
 
     def take(self, places: np.ndarray) -> None:
-        self._kept = [self._kept[place] for place in places.tolist()]
+        self.states = [self.states[place] for place in places.tolist()]
 
     def stand_at(self, particle: int) -> None:
-        self._copies.put(self._kept[particle])
+        self._copies.put(self.states[particle])
 
     def feed(self, data: Data, datum: int, alive: np.ndarray) -> np.ndarray:
         terms = np.full(self.count, -math.inf)
@@ -157,6 +158,15 @@ class PlainParticles(Particles):
         self._stored.clear()
         return self._extend()
 
+    def whole(self, copies: Copies, alive: np.ndarray) -> WholeParticles:
+        """The same states as copies of the trace; of those that are not alive (count,) any."""
+        found = WholeParticles(self.model, self.count, copies)
+        for particle, is_alive in enumerate(alive.tolist()):
+            if is_alive:
+                self.stand_at(particle)
+            found.states.append(copies.keep())
+        return found
+
     def _extend(self) -> np.ndarray:
         """Draw and compute for every particle what the trace has and the population has not yet; whether each could
         be."""
@@ -179,7 +189,7 @@ class PlainParticles(Particles):
         failures: Failures = {}
         rows: dict[int, StrandRows] = {node: row_of(node) for node in (*self._population, *nodes)}
         step = BlockNodes(list(rows))
-        writer = Writer(self.model.trace, Bundle([step], 1, rows), self._population, failures, retains=False)
+        writer = Writer(self.model, Bundle([step], 1, rows), self._population, failures, retains=False)
         write(writer)
         total = np.zeros(self.count)
         for term in writer.step()(self._population, self.count):
@@ -239,7 +249,7 @@ class PlainParticles(Particles):
         for nodes in part.selection.blocks(part.times, tally):
             try:
                 accepted = int(self._move_of(nodes, part).step(self._population, self.count).sum())
-            except NoColumns:
+            except (NoColumns, Differs):
                 accepted = self._one_by_one(part, nodes, everyone)
             tally.transitions += self.count
             tally.accepted += accepted
@@ -263,7 +273,7 @@ class PlainParticles(Particles):
         key = (id(part), *nodes)
         if key not in self._printed:
             try:
-                self._printed[key] = ColumnMove(self.model.trace, nodes, list(self._population), move)
+                self._printed[key] = ColumnMove(self.model, nodes, list(self._population), move)
             except NoColumns:
                 self._printed[key] = None
         found = self._printed[key]
@@ -283,10 +293,10 @@ class PlainParticles(Particles):
         self._look()
         try:
             if self._weights is None:
-                self._weights = ColumnWeights(self.model.trace, nodes, list(self._population))
-        except NoColumns:
+                self._weights = ColumnWeights(self.model, nodes, list(self._population))
+            return self._weights(self._population, self.count)
+        except (NoColumns, Differs):
             return None
-        return self._weights(self._population, self.count)
 
     def take(self, places: np.ndarray) -> None:
         self._population = {node: taken(column, places) for node, column in self._population.items()}
@@ -303,10 +313,16 @@ class PlainParticles(Particles):
         self.stand_at(int(np.argmax(alive)))
         data.feed(datum)
         data.is_in(datum)
+        before = dict(self._population), list(self._stored)
         # a row of nothing but data and one observed choice adds nothing to a state
         is_flat = all(self.model.is_flat(code) for code, _ in data.rows(datum))
-        possible = np.ones(self.count, bool) if is_flat else self._extend()
-        terms, weighed = self._weighed(data.evidence(datum))
+        try:
+            possible = np.ones(self.count, bool) if is_flat else self._extend()
+            terms, weighed = self._weighed(data.evidence(datum))
+        except Differs:
+            self._population, self._stored = before
+            data.remove(datum)
+            raise
         return np.where(alive & possible & weighed, terms, -math.inf)
 
     def _weighed(self, evidence: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -316,20 +332,12 @@ class PlainParticles(Particles):
         def write(writer: Writer) -> None:
             nonlocal fixed
             for node in nodes:
-                before = len(writer.counts)
-                writer.weigh(node)
-                if len(writer.counts) == before:
+                if not writer.weigh(node):
                     # no choice is read
                     fixed += density_of(self.model.trace, node, *self.model.trace.choice(node))
 
         terms, weighed = self._computed(nodes, write)
         return terms + fixed, weighed
-
-
-def taken(column: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """The values of the ancestors; numbers again, where some particle that dies out had none."""
-    found = column[places]
-    return column_of(found.tolist()) if column.dtype == object and FAILED in column.tolist() else found
 
 
 def refuse_improper(model: Model) -> None:

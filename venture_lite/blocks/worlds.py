@@ -19,6 +19,7 @@ from venture_lite.blocks.cut_draws import Interval, drawn_between
 from venture_lite.blocks.input_names import apart, argument_name, each_number
 from venture_lite.blocks.tape import Tape
 from venture_lite.errors import KernelError, VentureError
+from venture_lite.interpreter.answers import ABSENT, FoundState, difference_of_state, entries_that_differ, spread
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.explain import apply_checked
 from venture_lite.interpreter.model import Model
@@ -26,12 +27,12 @@ from venture_lite.interpreter.runs import Places, Run, runs_alike, runs_of
 from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_rows, is_maker_application
 from venture_lite.interpreter.shape import text_of_site
 from venture_lite.interpreter.sources import application_nodes, depends_on, reached
-from venture_lite.kernels.population import column_of, values_of_rows
+from venture_lite.kernels.population import column_of, value_at, values_of_rows
 from venture_lite.procedures.columns import RowByRow, single_numbers
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node, needed
 from venture_lite.program.code import Code, Kind
-from venture_lite.trace.nodes import node_at, site_of
+from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.table import Column, NotColumnar, listed
 from venture_lite.trace.trace import Trace
 from venture_lite.values import equal
@@ -303,7 +304,39 @@ class WorldMaker:
                     reader.set(worlds, self.box)
         finally:
             trace.rng = before
+        answers, key = self.model.answers, ("worlds", *dict.fromkeys(reader.run.site for reader in self._readers))
+        if answers.due(key):
+            # proposals that are learned from worlds are weighed by the interpreter's densities, whatever these are
+            answers.judge(key, "worlds of the prior", self._difference(worlds))
         return worlds
+
+    def _difference(self, worlds: Worlds) -> str | None:
+        """What the interpreter makes otherwise of a few values in a few worlds."""
+        drawn = [worlds.values[reader.own[0]] for reader in self._readers if reader.is_choice]
+        chosen = [world for world in entries_that_differ(drawn, worlds.count) if not worlds.failed[world]]
+        part = worlds.part(np.array(chosen, int))
+        found = (difference_of_state(self.model, self._state(part, world)) for world in range(part.count))
+        return next((each for each in found if each is not None), None)
+
+    def _state(self, worlds: Worlds, world: int) -> FoundState:
+        """A few nodes in the state of a world."""
+
+        def value_of(node: int) -> Any:
+            place = self.places.nowhere if node < 0 else int(self.places.of(site_of(node), row_of(node)))
+            return ABSENT if place == self.places.nowhere else value_at(worlds.values[place], world)
+
+        computed: list[int] = []
+        choices: list[tuple[int, list[Any], None]] = []
+        for reader in self._readers:
+            nodes = reader.run.nodes
+            if not reader.is_choice:
+                computed += spread(nodes)
+                continue
+            given = list(zip(reader.outputs(worlds), reader.lifted, strict=True))
+            for node in spread(nodes):
+                at = nodes.index(node) * worlds.count + world
+                choices.append((node, [value_at(x, at) if up else x for x, up in given], None))
+        return FoundState(value_of, computed, choices)
 
 
 def all_above(trace: Trace, nodes: Iterable[int]) -> Iterator[int]:

@@ -10,15 +10,19 @@ for every key, which is exact (an auxiliary variable for each, as in Neal 2000, 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from venture_lite.blocks.chains import StateChains
+from venture_lite.interpreter.answers import Differs
+from venture_lite.interpreter.candidates import support_of
 from venture_lite.interpreter.kernel import BlockKernel, Course
-from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 
 MOST_BLOCKS = 64
 """Blocks whose structure is kept."""
+MOST_STATES = 256
+"""Of a chain that is enumerated as a whole where lanes differ from the interpreter."""
 
 
 @dataclass(slots=True)
@@ -31,19 +35,20 @@ class KnownChains:
 
 
 class ForwardGibbs(BlockKernel):
-    """Draws of blocks that are chains."""
+    """Draws of blocks that are chains; by enumeration, where their terms differ from the interpreter's."""
 
     refuses_blocks = True
 
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
+    def __init__(self, enumerating: BlockKernel) -> None:
+        super().__init__(enumerating.model)
+        self._enumerating = enumerating
         self._rows = 0
         # by the first choice of a block
         self._known: dict[int, KnownChains] = {}
 
     @property
     def rows(self) -> int:
-        return self._rows
+        return self._rows + self._enumerating.rows
 
     def refuse(self, nodes: list[int]) -> None:
         """Raises KernelError where a block is no set of chains of finite states."""
@@ -56,12 +61,25 @@ class ForwardGibbs(BlockKernel):
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         known = self._chains_of(nodes)
-        with self.model.transaction() as change:
-            moved = known.chains.draw()
-            self._rows += known.chains.rows
-            change.keep()
+        try:
+            with self.model.transaction() as change:
+                moved = known.chains.draw()
+                self._rows += known.chains.rows
+                change.keep()
+        except Differs:
+            del self._known[nodes[0]]
+            return self._enumerated(known.chains.paths, at)
         # which families states find is no part of what is known of the chains
         known.stamp = self.model.trace.structure_stamp()
+        return moved
+
+    def _enumerated(self, paths: list[list[int]], at: Selection) -> bool:
+        """Draw chains of few states as a whole, and of others one choice after the other."""
+        trace, moved = self.model.trace, False
+        for path in paths:
+            states = math.prod(len(support_of(*trace.application(node)) or ()) for node in path)
+            for part in [path] if states <= MOST_STATES else [[node] for node in path]:
+                moved = self._enumerating.step(part, at) or moved
         return moved
 
     def _chains(self, nodes: list[int]) -> StateChains:

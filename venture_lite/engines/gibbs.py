@@ -154,7 +154,7 @@ def _compile_gibbs(program: InferenceProgram, given: ActionForm) -> Part:
     if given.selector.kind == "one":
         what = "'forward draws chains of states as a whole, and families that states find may come and go with them"
         raise ArgumentError(what, given["BLOCK"].span, "all, each, or a block's key")
-    return given.kernel("exact draws, forward filtering", ForwardGibbs(program.model))
+    return given.kernel("exact draws, forward filtering", ForwardGibbs(drawing(program.model, Gibbs)))
 
 
 GIBBS = Action(

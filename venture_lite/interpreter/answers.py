@@ -7,19 +7,26 @@ is not used again for that kind, the interpreter's result stands, and one warnin
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from venture_lite.errors import Disagreement, InternalError, warn
+from venture_lite.errors import Disagreement, InternalError, VentureError, warn
 from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.rounding import of_counts
+from venture_lite.interpreter.runs import lent
 from venture_lite.interpreter.scaffold import Builder
-from venture_lite.interpreter.weights import Weight, log_density
+from venture_lite.interpreter.shape import text_of_site
+from venture_lite.interpreter.sources import application_nodes, computed_from, source_nodes, source_value
+from venture_lite.interpreter.weights import Weight, density_of, log_density
+from venture_lite.trace.keys import memo_key
 from venture_lite.trace.table import ROW_MASK
+from venture_lite.values import equal
 
 if TYPE_CHECKING:
     from venture_lite.interpreter.model import Model
@@ -30,6 +37,17 @@ may agree by chance."""
 FEW_ROWS = 32
 FAILED = -1
 REPORT = "please report the program as a defect"
+NEAR = 1e-6
+"""Of a number, and of log densities that are less than 1: what rounding may make of those that are computed in two
+ways. What a fast way makes of a wrong row or of a wrong kind of value is further off."""
+UNDECLARED = (ArithmeticError, AttributeError, InternalError, LookupError, TypeError, ValueError)
+"""Errors that no fast way may end with: each counts as a difference."""
+
+Result = TypeVar("Result")
+
+
+class Differs(Exception):
+    """A result of a fast way differs from the interpreter's, now or before: the caller goes on by the interpreter."""
 
 
 class Answers:
@@ -73,6 +91,38 @@ class Answers:
             yield
         finally:
             self.is_comparing = before
+
+    def believed(
+        self,
+        key: Hashable,
+        way: str,
+        make: Callable[[], Result],
+        difference: Callable[[Result | VentureError], str | None],
+    ) -> Result:
+        """What a fast way makes. Where it is due, `difference` says what differs of that, or of the error that it ended
+        with, from the interpreter's; None where nothing does.
+
+        Raises Differs where something does, or did before, and for an error that no way may end with.
+        """
+        if self.failed(key):
+            raise Differs(way)
+        is_due, told = self.due(key), None
+        found: Result | VentureError
+        try:
+            try:
+                found = make()
+            except VentureError as error:
+                found = error
+            if is_due:
+                with self.comparing():
+                    told = difference(found)
+        except UNDECLARED as error:
+            is_due, told = True, f"an error, {error!r}"
+        if is_due and not self.judge(key, way, told):
+            raise Differs(way)
+        if isinstance(found, VentureError):
+            raise found
+        return found
 
     def judge(self, key: Hashable, way: str, difference: str | None, rows: int = FEW_ROWS) -> bool:
         """Note one comparison of a key, of a result that weighs so many rows; True if the results agreed. `way` and
@@ -132,3 +182,131 @@ def magnitude(model: Model, block: list[int]) -> float:
     rows = [node for site in scaffold.groups for node in trace.nodes_of(site)]
     choices = (*scaffold.principals, *scaffold.absorbing, *rows)
     return sum(abs(log_density(trace, node)) + float(np.sum(of_counts(trace.value(node)))) for node in choices)
+
+
+# ------------------------------------------------------------------------------------------ one state of a fast way
+
+
+MOST_COMPARED, MOST_NODES = 6, 24
+"""States, and nodes of each, that are compared at once."""
+
+ABSENT = object()
+"""In place of a value that a fast way leaves as it is in the trace."""
+
+
+@dataclass(frozen=True)
+class FoundState:
+    """A state that a fast way found, without rows of its own, or a part of one."""
+
+    # the value of a node there, ABSENT where it is the trace's; of ~node the packed row that a call finds there, ABSENT
+    # where it is no other than in the trace
+    value_of: Callable[[int], Any]
+    # nodes that are computed
+    computed: Iterable[int] = ()
+    # choices with what they are applied to, and their log densities, None where these were not weighed
+    choices: Iterable[tuple[int, Iterable[Any], float | None]] = ()
+
+
+def difference_of_state(model: Model, state: FoundState, has_failed: bool = False) -> str | None:
+    """What the interpreter makes otherwise of a state that a fast way found; None where nothing, or where it meets an
+    error as the fast way did. Nothing changes."""
+    told: str | None = None
+    with model.aside():
+        try:
+            for difference in _differences(model, state):
+                told = told or difference
+        except VentureError as error:
+            return told if has_failed else f"an error, {error.message}"
+    return "an error, which the interpreter does not meet" if has_failed else told
+
+
+def _differences(model: Model, state: FoundState) -> Iterator[str]:
+    trace, value_of = model.trace, state.value_of
+    for node in state.computed:
+        value = _interpreted_value(model, value_of, node)
+        if value_of(node) is not ABSENT and not is_near(value, value_of(node)):
+            yield f"the value of {text_of_site(trace.program, node >> 32)}, {value!r} and {value_of(node)!r}"
+    for node, arguments, term in state.choices:
+        _put(model, value_of, application_nodes(trace, node))
+        operator, values = trace.application(node)
+        for value, found in zip_longest(values, arguments):
+            if not is_near(value, found):
+                yield f"what {text_of_site(trace.program, node >> 32)} reads, {value!r} and {found!r}"
+        if term is not None:
+            _put(model, value_of, (node,))
+            expected = density_of(trace, node, operator, values, trace.value(node))
+            if not is_near(expected, term, NEAR):
+                yield f"the log density of {text_of_site(trace.program, node >> 32)}, {expected!r} and {term!r}"
+
+
+def _interpreted_value(model: Model, value_of: Callable[[int], Any], node: int) -> Any:
+    """The value that a node is computed to have; of a call whose family may be another, that of the family."""
+    trace = model.trace
+    source = computed_from(trace, node)
+    if value_of(~node) is not ABSENT:
+        _put(model, value_of, application_nodes(trace, node))
+        memo, *values = trace.read(node >> 32, node & ROW_MASK)
+        code = memo.procedure.code
+        row = memo.entries.get(memo_key(tuple(values)))
+        if row is None or code.index << 32 | row != value_of(~node):
+            raise VentureError(f"no family of {memo} has the key")
+        return trace.result(code, row)
+    assert source is not None
+    _put(model, value_of, source_nodes(trace, source))
+    return source_value(trace, source)
+
+
+def _put(model: Model, value_of: Callable[[int], Any], nodes: Iterable[int]) -> None:
+    """Let the trace have the values that some nodes have in a state."""
+    trace = model.trace
+    for node in nodes:
+        packed = value_of(~node)
+        if packed is not ABSENT:
+            trace.users.lead(node >> 32, np.array([node & ROW_MASK]), np.array([packed]))
+            if trace.is_borrowed(node):
+                continue
+        value = value_of(node)
+        if value is ABSENT:
+            value = value_of(lent(trace, node))
+        if value is not ABSENT:
+            trace.put(lent(trace, node), value)
+
+
+def spread(nodes: Iterable[int]) -> list[int]:
+    """A few nodes, the first and the last of each site among them."""
+    sites: dict[int, list[int]] = {}
+    for node in nodes:
+        sites.setdefault(node >> 32, []).append(node)
+    most = max(2, MOST_NODES // max(len(sites), 1))
+    return [each[at] for each in sites.values() for at in _places(len(each), most)]
+
+
+def _places(count: int, most: int) -> list[int]:
+    """Up to so many places from 0 to `count` - 1, the first and the last among them."""
+    return list(range(count)) if count <= most else [at * (count - 1) // (most - 1) for at in range(most)]
+
+
+def entries_that_differ(columns: Iterable[np.ndarray], count: int, strands: int = 1) -> list[int]:
+    """A few of the entries 0 to `count` - 1 of some columns, where values lie far apart or are of several kinds; of
+    several strands, the entries of each side by side, if they are so many."""
+    found = dict.fromkeys(_places(count, min(strands, MOST_COMPARED // 2) + 1))
+    for column in columns:
+        if column.dtype == object:
+            found |= dict.fromkeys({type(value): at for at, value in enumerate(column.tolist())}.values())
+        elif column.ndim == 1:
+            found |= dict.fromkeys((int(column.argmin()), int(column.argmax())))
+    return list(found)[:MOST_COMPARED]
+
+
+def is_near(one: Any, other: Any, absolute: float = 1e-12) -> bool:
+    """Whether two values are the same but for rounding; no truth value is a number."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        is_close = abs(one - other) <= max(absolute, NEAR * max(abs(one), abs(other)))
+        return is_close or one == other or (one != one and other != other)
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.shape == other.shape and all(map(is_near, one.ravel().tolist(), other.ravel().tolist()))
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(is_near, one, other))
+    return equal(one, other)

@@ -8,11 +8,14 @@ after. What a query gives depends on nothing but the values that it reads, so th
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice, zip_longest
 from operator import is_
 from typing import TYPE_CHECKING, Any, Protocol
 
-from venture_lite.errors import CallSite, InternalError, KernelError, LimitError, Undrawable, VentureError
+from venture_lite.errors import CallSite, KernelError, LimitError, Undrawable, VentureError
+from venture_lite.interpreter.answers import NEAR, Differs, is_near
 from venture_lite.interpreter.application import simulate
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, support_of
 from venture_lite.interpreter.constants import Constants
@@ -37,6 +40,9 @@ SINGLE = frozenset((float, int, bool, str, Symbol))
 
 MOST_KEPT = 100_000
 """Values of the distributions that one query keeps; those of longest ago go first."""
+
+MOST_COMPARED = 8
+"""Worlds of a fast way that are compared with the interpreter's where it is used first."""
 
 MOST_CHOICES = 1000
 """Of one world: a recursion that may go on for ever has no last world."""
@@ -123,16 +129,16 @@ class Query:
             return scratch.distribution(values)
         if self._direct is None:
             self._direct = host.direct(scratch)
+
+        def difference(found: list[tuple[Any, float]] | VentureError) -> str | None:
+            return None if isinstance(found, VentureError) else scratch.difference(values, found)
+
         try:
-            found = Distribution(self._direct.weighed(values))
-        except NotDirect:
+            direct = partial(self._direct.weighed, values)
+            worlds = host.answers.believed(self, "worlds of a query", direct, difference)
+        except (NotDirect, Differs):
             return scratch.distribution(values)
-        if host.kernels == "checked":
-            defined = scratch.distribution(values)
-            pairs = zip(found.probabilities, defined.probabilities, strict=False)
-            if found.values != defined.values or any(abs(one - other) > 1e-9 for one, other in pairs):
-                raise InternalError(f"two ways through the worlds of a query differ: {found} and {defined}")
-        return found
+        return Distribution(worlds)
 
     def _enumerated(self, values: tuple[Any, ...]) -> Distribution:
         """Raises VentureError, whose calls end with the query, for what cannot be evaluated or enumerated."""
@@ -256,30 +262,38 @@ class Scratch:
 
     def distribution(self, values: tuple[Any, ...]) -> Distribution:
         """The distribution of the value, where the query reads these."""
+        return Distribution(list(self._weighed(values)))
+
+    def difference(self, values: tuple[Any, ...], found: Sequence[tuple[Any, float]]) -> str | None:
+        """What differs of the worlds that a fast way found: of all in a checked session, else of the first ones."""
+        most = None if self.model.answers.always else MOST_COMPARED
+        for one, other in zip_longest(islice(self._weighed(values), most), found[:most], fillvalue=(NO_EVIDENCE, 0.0)):
+            if not (is_near(one[0], other[0]) and is_near(one[1], other[1], NEAR)):
+                return f"a value and its log weight, {one} and {other}"
+        return None
+
+    def _weighed(self, values: tuple[Any, ...]) -> Iterator[tuple[Any, float]]:
+        """The value of each possible world, with its log weight, where the query reads these values."""
         model, trace = self.model, self.model.trace
         for target, value in zip(self.values, values, strict=False):
             assert target.code is not None
             trace.journal.put(trace.tables[target.code.index].columns[0], target.row, value)  # type: ignore[arg-type]
         model.commit()
         worlds = QueryWorlds(trace, self.memoized)
-        with model.machine.handled_by(worlds):
-            return Distribution(self._weighed(worlds.tape))
-
-    def _weighed(self, tape: WorldTape) -> list[tuple[Any, float]]:
-        """The value of each possible world, with its log weight."""
-        model, trace = self.model, self.model.trace
-        found = []
-        while True:
+        tape, is_left = worlds.tape, True
+        while is_left:
             tape.begin()
+            found = None
             try:
-                with model.aside():
+                with model.machine.handled_by(worlds), model.aside():
                     value = trace.result(self.body, model.apply(self.body, ()))
                     refuse_procedures(value, "a query's value is or holds")
-                    found.append((value, tape.log_weight))
+                    found = value, tape.log_weight
             except ImpossibleWorld:
                 tape.give_up()
-            if not tape.advance():
-                return found
+            if found is not None:
+                yield found
+            is_left = tape.advance()
 
 
 class Passing(Constants):

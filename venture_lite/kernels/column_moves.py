@@ -15,8 +15,8 @@ import numpy as np
 from venture_lite.interpreter.application import admitted
 from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.kernel import Metropolis, Move
+from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Formulated
-from venture_lite.interpreter.runs import operator_of
 from venture_lite.interpreter.schedule import BlockNodes, Bundle, Schedule, StrandRows
 from venture_lite.interpreter.weights import density_of
 from venture_lite.kernels.population import (
@@ -26,13 +26,11 @@ from venture_lite.kernels.population import (
     StepFunction,
     Writer,
     column_of,
-    together,
     value_at,
 )
 from venture_lite.procedures.numeric import on_columns
 from venture_lite.procedures.simulation import ColumnGenerator
 from venture_lite.trace.nodes import row_of
-from venture_lite.trace.trace import Trace
 
 MOST = 2000
 """Choices that absorb a block: a function that weighs more of them takes long to print."""
@@ -40,24 +38,6 @@ MOST = 2000
 
 class NoColumns(Exception):
     """A transition cannot be made for all particles at once."""
-
-
-class _WeighMoved(ColumnChoice):
-    """The log density of a choice at each particle's value: the value comes before the arguments, in `lifted` too."""
-
-    def __call__(self, particles: int, *given: Any) -> np.ndarray:
-        record = operator_of(self.trace, self.nodes[0])
-        checked = zip(record.arguments, given[1:], self.lifted[1:], strict=False)
-        if all(each.domain.contains_all(x) if up else each.domain.contains(x) for each, x, up in checked):
-            terms = together(record.log_density_columns, self.lifted, given)
-            # NaN and infinity are errors that name their call, found below
-            if terms is not None and not (np.isnan(terms) | (terms == np.inf)).any():
-                return np.broadcast_to(terms, (particles,))
-
-        def term(at: int, row: tuple[Any, ...]) -> float:
-            return density_of(self.trace, self._node(at, particles), record, row[1:], row[0])
-
-        return np.array(self._row_by_row(particles, given, term, 0.0))
 
 
 class _Propose:
@@ -90,8 +70,7 @@ class _Propose:
     def _admitted(self, particles: int, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments; those from which a particle can draw nothing are noted, and its old ones stand for them."""
         choice = self.choice
-        checked = zip(choice.record.arguments, arguments, choice.lifted, strict=False)
-        if all(each.domain.contains_all(x) if up else each.domain.contains(x) for each, x, up in checked):
+        if choice._fit(arguments):
             return arguments
 
         def admit(at: int, row: tuple[Any, ...]) -> bool:
@@ -102,25 +81,16 @@ class _Propose:
 
 
 class _MoveWriter(Writer):
-    """Writes what a transition computes; a choice that moves is weighed at its own values."""
+    """Writes what a transition computes."""
 
-    def weigh_moved(self, node: int) -> bool:
-        """Whether the density differs between particles; else it is not weighed."""
-        record, _, arguments = self._application(node)
-        own = f"v[{self._bind(node)}]" if node in self.moved else self._bind(self.trace.value(node))
-        texts = [own, *map(self.value, arguments)]
-        lifted = (node in self.moved, *map(self.is_lifted, arguments))
-        if True in lifted:
-            operation = _WeighMoved(self.trace, [node], record, lifted, self.failures, False)
-            self.lines.append(f"w.append({self._bind(operation)}(n, {', '.join(texts)}))")
-        return True in lifted
+    keeps_records = False
 
     def propose(self, node: int, proposal: Formulated) -> _Propose:
         record, _, arguments = self._application(node)
         texts, lifted = list(map(self.value, arguments)), tuple(map(self.is_lifted, arguments))
         made = _Propose(ColumnChoice(self.trace, [node], record, lifted, self.failures, False), proposal)
         self._set(node, f"{self._bind(made)}(n, {', '.join(texts)})")
-        self.moved.add(node)
+        self.choices[node] = made.choice
         return made
 
     def tell(self, node: int) -> None:
@@ -135,12 +105,12 @@ class ColumnMove:
     Raises NoColumns where its proposal is no arithmetic, or too much absorbs.
     """
 
-    def __init__(self, trace: Trace, block: Sequence[int], known: Sequence[int], move: Move) -> None:
+    def __init__(self, model: Model, block: Sequence[int], known: Sequence[int], move: Move) -> None:
         proposal = move.proposal
         if not isinstance(proposal, Formulated) or proposal.key is None or not isinstance(move.decide, Metropolis):
             raise NoColumns
-        self._trace = trace
-        schedule = Schedule(trace, [block])
+        self._model, self._trace = model, model.trace
+        schedule = Schedule(model.trace, [block])
         (step,) = schedule.steps or [BlockNodes()]
         if not schedule.is_plain() or len(step.absorbing) > MOST:
             raise NoColumns
@@ -152,7 +122,7 @@ class ColumnMove:
         for node in self._principals:
             told.tell(node)
         for node in (*(self._principals if proposal.counts else ()), *step.absorbing):
-            weigh.weigh_moved(node)
+            weigh.weigh(node)
         self._proposes: dict[int, _Propose] = {}
         for node in step.order:
             if node in schedule.scaffold.principals:
@@ -164,7 +134,7 @@ class ColumnMove:
         self._moves = [node for node in step.order if node in propose.moved]
 
     def _writer(self) -> _MoveWriter:
-        return _MoveWriter(self._trace, self._bundle, self._known, self._failures, retains=False)
+        return _MoveWriter(self._model, self._bundle, self._known, self._failures, retains=False)
 
     def step(self, population: Population, count: int) -> np.ndarray:
         """One transition of each particle; whether each was accepted (count,).
@@ -191,15 +161,15 @@ class ColumnWeights:
     """The sum of the log densities of some choices, for populations of the nodes given. Raises NoColumns for too many
     of them."""
 
-    def __init__(self, trace: Trace, nodes: Sequence[int], known: Sequence[int]) -> None:
+    def __init__(self, model: Model, nodes: Sequence[int], known: Sequence[int]) -> None:
         if len(nodes) > MOST:
             raise NoColumns
         rows: dict[int, StrandRows] = {node: row_of(node) for node in (*known, *nodes)}
-        self._trace = trace
+        self._trace = model.trace
         self._failures: Failures = {}
-        writer = _MoveWriter(trace, Bundle([BlockNodes(list(rows))], 1, rows), known, self._failures, retains=False)
+        writer = _MoveWriter(model, Bundle([BlockNodes(list(rows))], 1, rows), known, self._failures, retains=False)
         # those that read no node of the population
-        self._fixed = [node for node in nodes if not writer.weigh_moved(node)]
+        self._fixed = [node for node in nodes if not writer.weigh(node)]
         self._weigh = writer.step()
 
     def __call__(self, population: Population, count: int) -> np.ndarray:

@@ -9,7 +9,7 @@ each candidate; one that does not exist yet is drawn, once (`FoundFamilies`).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,6 @@ from venture_lite.interpreter.scaffold import going
 from venture_lite.interpreter.schedule import Bundle
 from venture_lite.interpreter.sources import nodes_read
 from venture_lite.interpreter.steps import fill
-from venture_lite.interpreter.weights import count_if_impossible, density_of
 from venture_lite.kernels.population import (
     FAILED,
     ColumnChoice,
@@ -32,7 +31,6 @@ from venture_lite.kernels.population import (
     Unalike,
     Writer,
     column_of,
-    together,
     value_at,
 )
 from venture_lite.program.code import Code
@@ -162,41 +160,8 @@ class _LookUp(ColumnChoice):
         return column_of([FAILED if x is None else trace.result(codes_of[x >> 32], x & ROW_MASK) for x in found])
 
 
-@dataclass(frozen=True)
-class WeighMoved(ColumnChoice):
-    """The log density of a choice at each lane's value of its own."""
-
-    # what the arguments were in the last run
-    seen: list[Any] = field(default_factory=list)
-
-    def __call__(self, lanes: int, values: np.ndarray, *arguments: Any) -> np.ndarray:
-        self.seen[:] = arguments
-        if self._fit(arguments):
-            terms = together(self.record.log_density_columns, (True, *self.lifted), (values, *arguments))
-            if terms is not None and not (np.isnan(terms) | (terms == np.inf)).any():
-                return np.broadcast_to(terms, (lanes,))
-        own = [value_at(values, lane) for lane in range(lanes)]
-
-        def term(lane: int, given: tuple[Any, ...]) -> float:
-            return density_of(self.trace, self._node(lane, lanes), self.record, given, own[lane])
-
-        return np.array(self._row_by_row(lanes, arguments, term, 0.0))
-
-    def each_lane(self, arguments: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-        """The arguments lane by lane; of a lane where one could not be had none."""
-        lanes = next(len(x) for x, up in zip(arguments, self.lifted, strict=True) if up)
-        for lane in range(lanes):
-            row = tuple(value_at(x, lane) if up else x for x, up in zip(arguments, self.lifted, strict=True))
-            yield () if any(x is FAILED for x in row) else row
-
-
 class _LaneWriter(Writer):
     """Writes the function of some cones that are alike."""
-
-    def __init__(self, trace: Trace, bundle: Bundle, choices: Iterable[int], failures: Failures) -> None:
-        super().__init__(trace, bundle, choices, failures, retains=False)
-        # the operation of each choice that moves, for what its arguments are
-        self.weighed: list[WeighMoved] = []
 
     def look_up(self, node: int, families: FoundFamilies) -> None:
         """Find the family that a keyed call leads to."""
@@ -206,22 +171,11 @@ class _LaneWriter(Writer):
         values = [self._references.read(code, at, ref) for ref in (item.operator, *item.arguments)]
         texts = list(map(self.value, values))
         lifted = tuple(map(self.is_lifted, values))
-        operation = _LookUp(self.trace, self._likes(node), None, lifted, self.failures, False, families)
+        operation = _LookUp(self.trace, self._likes(node), None, lifted, self.failures, False, families=families)
         found = f"{self._bind(operation)}(n, {', '.join(texts)})"
         self.lines.append(f"v[{self._bind(node)}], v[{self._bind(rows_of(node))}] = {found}")
+        self.set.append(node)
         self._move(node)
-
-    def weigh_moved(self, node: int) -> None:
-        """Weigh a choice that moves."""
-        record, _, arguments = self._application(node)
-        texts = list(map(self.value, arguments))
-        operation = WeighMoved(
-            self.trace, self._likes(node), record, tuple(map(self.is_lifted, arguments)), self.failures, False
-        )
-        self.weighed.append(operation)
-        own = f"v[{self._bind(node)}]"
-        self.lines.append(f"w.append({self._bind(operation)}({', '.join(['n', own, *texts])}))")
-        self.counts.append(count_if_impossible(self.trace, node))
 
 
 def rows_of(node: int) -> int:
@@ -267,19 +221,18 @@ class LaneGroup:
         like = [tuple(dict.fromkeys((*cone.choices, *cone.between, cone.node))) for cone in cones]
         rows = {node: np.array([each[at] & ROW_MASK for each in like]) for at, node in enumerate(nodes)}
         bundle = Bundle([], len(cones), {node: int(x[0]) if len(cones) == 1 else x for node, x in rows.items()})
-        writer = _LaneWriter(model.trace, bundle, first.choices, self.failures)
+        writer = _LaneWriter(model, bundle, first.choices, self.failures, retains=False)
         for node in first.between:
             if node in moving.keyed:
                 writer.look_up(node, families)
             elif node not in first.choices:
                 writer.renew(node)
-        if first.node in first.choices:
-            writer.weigh_moved(first.node)
-        elif first.node not in moving.every:
+        if first.node in first.choices or first.node not in moving.every:
             writer.weigh(first.node)
         self._step = writer.step()
         self.counts = writer.counts
-        self.weighed = writer.weighed[0] if writer.weighed else None
+        # what weighs the node, where it is one of the choices
+        self.weighed = writer.choices[first.node] if first.node in first.choices else None
         self.observed = model.trace.is_observed(first.node)
         # of the nodes
         self.rows = np.array([cone.node & ROW_MASK for cone in cones])

@@ -9,15 +9,27 @@ in one column, those of the first strand first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from venture_lite.errors import KernelError, VentureError
+from venture_lite.interpreter.answers import (
+    ABSENT,
+    MOST_COMPARED,
+    UNDECLARED,
+    FoundState,
+    difference_of_state,
+    entries_that_differ,
+    spread,
+)
 from venture_lite.interpreter.application import simulate_anew
+from venture_lite.interpreter.impossible import REJECTING
+from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.readers import ColumnsText
 from venture_lite.interpreter.references import NUMBERS, Operations, References, Value, row_given
 from venture_lite.interpreter.runs import operator_of, reads_of
@@ -35,8 +47,11 @@ from venture_lite.values import freeze
 Population = dict[int, np.ndarray]
 """Node -> its values, (particles,) or, for vectors of one length, (particles, length); objects where neither fits."""
 
-StepFunction = Callable[[Population, int], list[np.ndarray]]
-"""(population, particles) -> log densities of what absorbs, each (particles,). Adds the step's nodes."""
+Terms = list[np.ndarray]
+"""Log densities of what absorbs, each (particles,)."""
+
+StepFunction = Callable[[Population, int], Terms]
+"""(population, particles) -> log densities of what absorbs. Adds the step's nodes."""
 
 
 def column_of(values: list[Any]) -> np.ndarray:
@@ -106,8 +121,19 @@ def values_of_rows(column: Column, rows: Any) -> np.ndarray:
 FAILED = object()
 """In place of a value that a particle could not have, and of all that is computed from it."""
 
+
+def taken(column: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """The values of the ancestors; numbers again, where some particle that dies out had none."""
+    found = column[places]
+    return column_of(found.tolist()) if column.dtype == object and FAILED in column.tolist() else found
+
+
 Failures = dict[int, VentureError]
 """Particle -> the first error on its way."""
+
+
+EACH_ROW = 8
+"""So many rows of a site have comparisons of their own."""
 
 
 class Unalike(Exception):
@@ -188,27 +214,47 @@ class _Apply(_Operation):
         return applied(self.trace, self.record, arguments, *self.trace.decode(node))
 
 
+@dataclass(frozen=True)
 class ColumnChoice(_Operation):
     """A random choice."""
 
-    @cached_property
-    def _values(self) -> _Stays:
-        return _Stays(self.trace.column(self.nodes[0] >> 32), np.array([node & ROW_MASK for node in self.nodes]))
+    # what its arguments were in the last run
+    seen: list[Any] = field(default_factory=list)
 
-    def _fit(self, arguments: tuple[Any, ...]) -> bool:
-        given = zip(self.record.arguments, arguments, self.lifted, strict=False)
+    def _fit(self, arguments: Sequence[Any]) -> bool:
+        """Note the arguments; whether all are in their domains."""
+        self.seen[:] = arguments
+        given = zip(self.distribution.arguments, arguments, self.lifted_arguments, strict=False)
         return all(
             argument.domain.contains_all(x) if up else x is argument.default or argument.domain.contains(x)
             for argument, x, up in given
         )
 
+    @property
+    def lifted_arguments(self) -> tuple[bool, ...]:
+        return self.lifted[-len(self.seen) :] if self.seen else ()
+
+    @property
+    def distribution(self) -> Any:
+        """Where its power may change the one that the text names now."""
+        return self.record or operator_of(self.trace, self.nodes[0])
+
+    def arguments_at(self, particle: int) -> tuple[Any, ...]:
+        """Those of one particle, in the last run."""
+        given = zip(self.seen, self.lifted_arguments, strict=True)
+        return tuple([value_at(x, particle) if up else x for x, up in given])
+
 
 class _Draw(ColumnChoice):
     """The choice is drawn for each particle; one that is retained keeps the value that the trace has."""
 
+    @cached_property
+    def _values(self) -> _Stays:
+        return _Stays(self.trace.column(self.nodes[0] >> 32), np.array([node & ROW_MASK for node in self.nodes]))
+
     def __call__(self, particles: int, *arguments: Any) -> np.ndarray:
         each = particles // len(self.nodes)
-        if self.record.simulate_columns is not None and self._fit(arguments):
+        if self._fit(arguments) and self.record.simulate_columns is not None:
             kept = self._values.values()
             if kept.ndim == 1 and kept.dtype != object:
                 try:
@@ -228,29 +274,25 @@ class _Draw(ColumnChoice):
         return column_of(self._row_by_row(particles, arguments, draw, FAILED))
 
 
-class _Weigh(ColumnChoice):
-    """The log density of the choice, at the value that the trace has, under each particle's arguments."""
+class Weigh(ColumnChoice):
+    """The log density of the choice at a value, or at each particle's own, under each particle's arguments. The value
+    comes before the arguments, in `lifted` too."""
 
-    def __call__(self, particles: int, *arguments: Any) -> np.ndarray:
+    def __call__(self, particles: int, value: Any, *arguments: Any) -> np.ndarray:
         if self._fit(arguments):
-            form = self.record.log_density_columns
-            terms = None
-            if len(self.nodes) == 1:
-                terms = together(form, (False, *self.lifted), (self.trace.value(self.nodes[0]), *arguments))
-            if terms is None:
-                values = self._values(particles)
-                terms = together(form, (True, *self.lifted), (values, *arguments))
+            form = self.distribution.log_density_columns
+            terms = together(form, self.lifted, (value, *arguments))
+            if terms is None and not self.lifted[0]:
+                values = column_of([value] * particles)
+                terms = together(form, (True, *self.lifted[1:]), (values, *arguments))
             # NaN and infinity are errors that name their call, found below
             if terms is not None and not (np.isnan(terms) | (terms == np.inf)).any():
                 return np.broadcast_to(terms, (particles,))
-        terms = self._row_by_row(
-            particles, arguments, lambda at, values: self._term(self._node(at, particles), values), 0.0
-        )
-        return np.array(terms)
 
-    def _term(self, node: int, arguments: tuple[Any, ...]) -> float:
-        value = self.trace.value(node)
-        return density_of(self.trace, node, self.record, arguments, value)
+        def term(at: int, row: tuple[Any, ...]) -> float:
+            return density_of(self.trace, self._node(at, particles), self.distribution, row[1:], row[0])
+
+        return np.array(self._row_by_row(particles, (value, *arguments), term, 0.0))
 
 
 class Writer(ColumnsText):
@@ -261,23 +303,29 @@ class Writer(ColumnsText):
     Raises Unalike where the strands of the bundle cannot be written together.
     """
 
+    # whether distributions stay those that the text names when the function is written
+    keeps_records = True
+
     def __init__(
-        self, trace: Trace, bundle: Bundle, moved: Iterable[int], failures: Failures, retains: bool = True
+        self, model: Model, bundle: Bundle, moved: Iterable[int], failures: Failures, retains: bool = True
     ) -> None:
         super().__init__(Operations())
         self.retains = retains
-        self.trace = trace
+        self.model, self.trace = model, model.trace
         self.bundle = bundle
         self.failures = failures
-        # what each term counts where it is impossible
-        self.counts: list[int] = []
+        # the choices that are weighed, term by term, and the nodes that get columns
+        self.weighed: list[int] = []
+        self.set: list[int] = []
+        # what draws or weighs a choice
+        self.choices: dict[int, ColumnChoice] = {}
         # nodes that have columns, and the others whose values stand in these
         self.moved: set[int] = set()
         self._with_them: set[int] = set()
         for node in moved:
             self._move(node)
         self.lines.append("w = []")
-        self._references = References(trace, self.operations, self._known)
+        self._references = References(self.trace, self.operations, self._known)
         # by place of a row: the rows of all strands
         self._rows: dict[int, StrandRows] = {}
 
@@ -294,21 +342,36 @@ class Writer(ColumnsText):
         if self.is_lifted(value):
             self._set(node, text)
 
-    def weigh(self, node: int) -> None:
-        """Weigh a choice that stays as it is."""
+    def weigh(self, node: int) -> bool:
+        """Weigh a choice at the value that it has; False where no particle differs, and nothing is weighed."""
         record, _, arguments = self._application(node)
-        text = self._called(_Weigh, self._likes(node), record, arguments)
-        if any(map(self.is_lifted, arguments)):
-            self.lines.append(f"w.append({text})")
-            self.counts.append(count_if_impossible(self.trace, node))
+        own = self.operations.record("moved", node) if node in self.moved else self._stored(node)
+        record = record if self.keeps_records else None
+        text = self._called(Weigh, self._likes(node), record, (own, *arguments))
+        if not any(map(self.is_lifted, (own, *arguments))):
+            return False
+        self.lines.append(f"w.append({text})")
+        self.weighed.append(node)
+        return True
+
+    @property
+    def counts(self) -> list[int]:
+        """What each term counts where it is impossible."""
+        return [count_if_impossible(self.trace, node) for node in self.weighed]
+
+    def _stored(self, node: int) -> Value:
+        """The value that the trace has, in each strand."""
+        return self.operations.load(self.trace.column(node >> 32), self._row(self.bundle.rows[node]))
 
     def step(self) -> StepFunction:
-        return self.function("v, n", "w")
+        return AnsweredStep(self, self.function("v, n", "w"))
 
     def _called(self, kind: type[_Operation], nodes: list[int], record: Any, arguments: Sequence[Value]) -> str:
         """The call of an operation, what it needs being printed."""
         texts = list(map(self.value, arguments))
         operation = kind(self.trace, nodes, record, tuple(map(self.is_lifted, arguments)), self.failures, self.retains)
+        if isinstance(operation, ColumnChoice):
+            self.choices[nodes[0]] = operation
         return f"{self._bind(operation)}(n, {', '.join(texts)})"
 
     def _bind(self, value: Any) -> str:
@@ -316,6 +379,7 @@ class Writer(ColumnsText):
 
     def _set(self, node: int, text: str) -> None:
         self.lines.append(f"v[{self._bind(node)}] = {text}")
+        self.set.append(node)
         self._move(node)
 
     def _move(self, node: int) -> None:
@@ -393,6 +457,85 @@ class Writer(ColumnsText):
                     raise Unalike
                 return self._bind(Closure(self.operations.objects[number], one))
         return super().text(node)
+
+
+class AnsweredStep:
+    """The function of a step: the first times that it is called for rows of some sites, the values that it sets, what
+    its choices read and what it weighs are compared with the interpreter's, of a few particles that differ.
+
+    Raises Differs where they are others.
+    """
+
+    def __init__(self, writer: Writer, function: StepFunction) -> None:
+        self._model, self._bundle, self._failures = writer.model, writer.bundle, writer.failures
+        self._function, self._choices, self._weighed = function, writer.choices, writer.weighed
+        self._computed = [node for node in writer.set if node not in writer.choices]
+        nodes = [*writer.set, *writer.weighed]
+        # of the first rows each is compared
+        row = 0 if not nodes else int(np.ravel(self._bundle.rows[nodes[0]])[0])
+        kind = min(row, EACH_ROW) + max(row - EACH_ROW, 0).bit_length()
+        self._is_believed = False
+        self._key = "particles", *sorted({node >> 32 for node in nodes}), kind
+
+    def __call__(self, population: Population, particles: int) -> Terms:
+        if self._is_believed:
+            with suppress(*UNDECLARED):
+                return self._function(population, particles)
+        make, compare = partial(self._function, population, particles), partial(self._difference, population, particles)
+        found: Terms = self._model.answers.believed(self._key, "values of particles in columns", make, compare)
+        self._is_believed = self._model.answers.settled(self._key)
+        return found
+
+    def _difference(self, population: Population, particles: int, found: Terms | VentureError) -> str | None:
+        if isinstance(found, VentureError):
+            # a retained particle has the state of the trace, which met no error
+            strands = range(0 if isinstance(found, KernelError) else min(self._bundle.count, MOST_COMPARED))
+            states = [(self._failed({}, at, self._bundle.count), True) for at in strands]
+        else:
+            failed = [at for at, error in self._failures.items() if not isinstance(error, REJECTING)]
+            states = [(self._failed(population, at, particles), True) for at in failed[:2]]
+            states += [(state, False) for state in self._found(population, particles, found)]
+        told = (difference_of_state(self._model, *each) for each in states)
+        return next((each for each in told if each is not None), None)
+
+    def _failed(self, population: Population, particle: int, particles: int) -> FoundState:
+        """All of a particle that has met an error."""
+        own = partial(self._own, particle * self._bundle.count // particles)
+        terms = [(own(node), (), 0.0) for node in self._choices]
+        return FoundState(self._values(population, particle, own), map(own, self._computed), terms)
+
+    def _found(self, population: Population, particles: int, terms: Terms) -> Iterator[FoundState]:
+        """A few nodes, in the states of a few particles that have met no error."""
+        computed, choices, columns = spread(self._computed), spread(self._choices), spread(population)
+        weighed = dict(zip(self._weighed, terms, strict=False))
+        objects = [column.tolist() for column in population.values() if column.dtype == object]
+        for particle in entries_that_differ([population[node] for node in columns], particles, self._bundle.count):
+            if particle in self._failures or any(each[particle] is FAILED for each in objects):
+                continue
+            own = partial(self._own, particle * self._bundle.count // particles)
+            its_choices = [
+                (
+                    own(node),
+                    self._choices[node].arguments_at(particle),
+                    float(weighed[node][particle]) if node in weighed else None,
+                )
+                for node in choices
+            ]
+            yield FoundState(self._values(population, particle, own), map(own, computed), its_choices)
+
+    def _values(self, population: Population, particle: int, own: Callable[[int], int]) -> Callable[[int], Any]:
+        """The value of a node in the state of a particle."""
+        columns = {own(node) if node >= 0 else ~own(~node): column for node, column in population.items()}
+
+        def value_of(node: int) -> Any:
+            value = value_at(columns[node], particle) if node in columns else ABSENT
+            return ABSENT if value is FAILED else value
+
+        return value_of
+
+    def _own(self, strand: int, node: int) -> int:
+        """The node in a strand."""
+        return node & ~ROW_MASK | int(np.ravel(self._bundle.rows[node])[strand])
 
 
 def _nodes(site: int, rows: StrandRows) -> list[int]:

@@ -8,7 +8,7 @@ particles. So these passes are made for nothing else, with a generator of their 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from venture_lite.engines.pgibbs.particle_columns import ColumnSweep
 from venture_lite.engines.pgibbs.particle_tree import TreeSweep
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.ancestry import name_of_choice
+from venture_lite.interpreter.answers import Differs
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.schedule import Schedule
 from venture_lite.interpreter.weights import log_density
@@ -33,12 +34,12 @@ def free_passes(model: Model, blocks: Sequence[Sequence[int]], particles: int, p
     refuse_improper(model)
     _refuse_others(model, schedule)
     rest = _rest(model, schedule)
-    sweep: ColumnSweep | TreeSweep
-    if schedule.is_plain() and model.kernels == "compiled":
-        sweep = ColumnSweep(model, schedule, particles, ancestor=False)
-    else:
-        sweep = TreeSweep(model, schedule, particles, ancestor=False)
     with _own_generator(model):
+        if schedule.is_plain() and model.kernels == "compiled":
+            with suppress(Differs):
+                columns = ColumnSweep(model, schedule, particles, ancestor=False)
+                return tuple(rest + columns.free_pass() for _ in range(passes))
+        sweep = TreeSweep(model, schedule, particles, ancestor=False)
         return tuple(rest + sweep.free_pass() for _ in range(passes))
 
 

@@ -29,13 +29,12 @@ from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.schedule import Bundle, Schedule, alike, strands_of
 from venture_lite.kernels.population import (
-    FAILED,
     Failures,
     Population,
     StepFunction,
     Unalike,
     Writer,
-    column_of,
+    taken,
     value_at,
 )
 from venture_lite.trace.nodes import node_at, site_of
@@ -135,7 +134,7 @@ class BundleSweep:
                 kept = self._ancestor(at, population, weights) if self.ancestor else retained
                 ancestors = draw_ancestors(rng, share, kept)
                 places = (first[:, None] + ancestors).ravel()
-                population = {node: self._taken(population[node], places) for node in self._kept_after[at - 1]}
+                population = {node: taken(population[node], places) for node in self._kept_after[at - 1]}
                 lineage.append(ancestors)
             self._failures.clear()
             weights = self._sum(step(population, width), counts)
@@ -161,7 +160,7 @@ class BundleSweep:
             model.poll()
             if at:
                 places = (first[:, None] + draw_systematic(model.trace.rng, share, self.particles)).ravel()
-                population = {node: self._taken(population[node], places) for node in self._kept_after[at - 1]}
+                population = {node: taken(population[node], places) for node in self._kept_after[at - 1]}
             self._failures.clear()
             weights = self._sum(step(population, width), counts)
             total += log_means(*weights)
@@ -201,19 +200,13 @@ class BundleSweep:
             for row, place in zip(rows[strands].tolist(), places, strict=True):
                 trace.put(node_at(site, row), value_at(column, place))
 
-    @staticmethod
-    def _taken(column: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """The values of the ancestors; numbers again, where some particle that dies out had none."""
-        taken = column[places]
-        return column_of(taken.tolist()) if column.dtype == object and FAILED in column.tolist() else taken
-
     def _printed(
         self, after: int, nodes: Iterable[int], drawn: Container[int] = (), retains: bool = True
     ) -> tuple[StepFunction, list[int]]:
         """What renews the nodes that wait and weighs the others, after a step, or before the first where that is
         negative; of the choices some are drawn."""
         kept = self._kept_after[after] if after >= 0 else ()
-        writer = Writer(self.model.trace, self.bundle, kept, self._failures, retains)
+        writer = Writer(self.model, self.bundle, kept, self._failures, retains)
         for node in nodes:
             if node in drawn:
                 writer.draw(node)

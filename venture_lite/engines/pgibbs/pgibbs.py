@@ -18,6 +18,7 @@ from venture_lite.errors import ArgumentError, KernelError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
+from venture_lite.interpreter.answers import Differs
 from venture_lite.interpreter.kernel import Course
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.schedule import Schedule
@@ -45,6 +46,9 @@ class ParticleGibbs:
         self._sums: dict[str, float] = {}
         # the sweep over columns, as of a state of the trace's structure
         self._columns: tuple[tuple[int, int], ColumnSweep] | None = None
+        # whether columns may move particles: not where their values have differed from the interpreter's, nor in a
+        # checked session, since columns draw in another order
+        self._has_columns = model.kernels == "compiled"
         # what a sweep would be, as of a state of the trace's structure
         self._course: tuple[tuple[int, int], Course] | None = None
 
@@ -55,7 +59,7 @@ class ParticleGibbs:
             course = Course("particle by particle", "what exists may change with a block, or statistics count")
             if self.model.kernels != "compiled":
                 course = Course("particle by particle", f"the session's kernels are {self.model.kernels}")
-            elif Schedule(self.model.trace, at.in_order()).is_plain():
+            elif self._has_columns and Schedule(self.model.trace, at.in_order()).is_plain():
                 course = Course("all particles at once, in columns")
             self._course = structure, course
         return self._course[1]
@@ -89,13 +93,16 @@ class ParticleGibbs:
             if not blocks:
                 return False
             schedule = Schedule(self.model.trace, blocks)
-            # columns draw in another order: there is nothing to compare a sweep with
-            if schedule.is_plain() and self.model.kernels == "compiled":
+            if self._has_columns and schedule.is_plain():
                 sweep = ColumnSweep(self.model, schedule, self.particles, self.ancestor)
                 self._columns = structure, sweep
             else:
                 sweep = TreeSweep(self.model, schedule, self.particles, self.ancestor)
-        changed, moved, effective = sweep.run()
+        try:
+            changed, moved, effective = sweep.run()
+        except Differs:
+            self._columns, self._has_columns = None, False
+            return self.sweep(selection)
         self.rows += sweep.rows
         self._sweeps += 1
         found = {

@@ -13,7 +13,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +29,7 @@ from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Keep, KernelPart, Part, Print, located, often
 from venture_lite.inference.watch import Use
+from venture_lite.interpreter.answers import Differs
 from venture_lite.interpreter.failures import failure_details
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selector
@@ -59,12 +60,27 @@ class ParticleRuns:
         # distributions between the prior and the posterior in which particles were moved
         self.stages = 0
         self.particles: Particles
+        self._copies: Copies
 
     def draw(self, copies: Copies, is_plain: bool) -> np.ndarray:
         """Draw all particles from the prior of the trace as it stands; whether each (count,) could be."""
-        kind = PlainParticles(self.model, self.count) if is_plain else WholeParticles(self.model, self.count, copies)
-        self.particles = kind
-        return kind.draw()
+        self._copies = copies
+        if is_plain:
+            self.particles = PlainParticles(self.model, self.count)
+            with suppress(Differs):
+                return self.particles.draw()
+        self.particles = WholeParticles(self.model, self.count, copies)
+        return self.particles.draw()
+
+    def feed(self, data: Data, datum: int) -> np.ndarray:
+        """Put a datum in; the log density (count,) of what it observes, -inf for particles without weight."""
+        alive = self.populations.alive()
+        try:
+            return self.particles.feed(data, datum, alive)
+        except Differs:
+            assert isinstance(self.particles, PlainParticles)
+            self.particles = self.particles.whole(self._copies, alive)
+        return self.particles.feed(data, datum, alive)
 
     def refresh(self) -> None:
         """Resample runs whose weights are uneven, then move every particle: kernel by kernel, all particles at once
@@ -150,9 +166,7 @@ def feed(sampler: ParticleRuns, data: Data, fed: Sequence[int], told: Callable[[
     """From the prior to the posterior datum by datum; particles move when weights have become uneven, and at the
     end."""
     for number, datum in enumerate(fed):
-        alive = sampler.populations.alive()
-        increments = sampler.particles.feed(data, datum, alive)
-        sampler.weigh(increments, f"at datum {number + 1} of {len(fed)}")
+        sampler.weigh(sampler.feed(data, datum), f"at datum {number + 1} of {len(fed)}")
         if sampler.populations.is_uneven() or number + 1 == len(fed):
             sampler.refresh()
         told(number + 1)

@@ -120,7 +120,7 @@ def chain(case: str, seed: int) -> Callable[[int], dict[str, np.ndarray]]:
 @pytest.mark.thorough
 def test_churns_at_full_size_keep_the_posterior(case: str) -> None:
     """False alarms below 1e-6, by assert_chain_agrees."""
-    assert_chain_agrees(chain(case, seed=5), CASES[case][3](), draws=400, what=case)
+    assert_chain_agrees(chain(case, seed=5), CASES[case][3](), draws=200, what=case)
 
 
 def removed_and_added(self: Annealing, assignments: Assignments, subsample: Subsample) -> None:
@@ -181,7 +181,7 @@ def test_sequential_assignment_has_the_law_of_its_orders() -> None:
         assert isinstance(draws, Draws)
         return {"z": np.asarray(draws["z"], dtype=float).reshape(n)}
 
-    assert_chain_agrees(more, {"z": table({float(k): w for k, w in weights.items()})}, draws=800, what="sequential")
+    assert_chain_agrees(more, {"z": table({float(k): w for k, w in weights.items()})}, draws=400, what="sequential")
 
 
 VIEWS = """
@@ -209,7 +209,7 @@ def test_a_datum_may_have_an_assignment_in_each_of_several_views(monkeypatch: py
         return {name: np.asarray(draws[name], dtype=float).reshape(n) for name in ("view1", "view2")}
 
     exact = {f"view{k}": table(over_partitions(values, beta_evidence)) for k, values in ((1, x), (2, y))}
-    assert_chain_agrees(more, exact, draws=400, what="two views")
+    assert_chain_agrees(more, exact, draws=200, what="two views")
 
 
 @pytest.mark.thorough
@@ -231,7 +231,7 @@ def test_assignments_of_one_block_are_drawn_together() -> None:
         assert isinstance(draws, Draws)
         return {"ab": np.asarray(draws["ab"], dtype=float).reshape(n)}
 
-    assert_chain_agrees(more, {"ab": table(weights)}, draws=600, what="together")
+    assert_chain_agrees(more, {"ab": table(weights)}, draws=300, what="together")
 
 
 JOINT = """

@@ -134,8 +134,14 @@ SELECTORS = {
 }
 
 
-@pytest.mark.parametrize("kernel", SELECTORS.values(), ids=SELECTORS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [
+        pytest.param(name, kernel, id=f"{name}-{how}", marks=[pytest.mark.slow] * ((at + turn) % 2))
+        for at, name in enumerate(MODELS)
+        for turn, (how, kernel) in enumerate(SELECTORS.items())
+    ],
+)
 @pytest.mark.thorough
 def test_plans_draw_what_the_interpreter_draws(name: str, kernel: str) -> None:
     """The same values in the same rows, the same statistics, the generator in the same state."""

@@ -74,8 +74,8 @@ def draws(venture: Venture, kernel: str, count: int, name: str) -> np.ndarray:
 @pytest.mark.thorough
 def test_conjugate_posteriors_are_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """By one network for all data."""
-    train_for(monkeypatch, 6000)
-    trained = proposers_of(compiled(CONJUGATE, "(compile p x one 'worlds 8000)", y=0.0).traces[0])
+    train_for(monkeypatch, 3000)
+    trained = proposers_of(compiled(CONJUGATE, "(compile p x one 'worlds 4000)", y=0.0).traces[0])
     for y in (-3.0, 0.5, 4.0):
         venture = Venture(seed=1)
         venture.execute(CONJUGATE, y=y)
@@ -92,10 +92,10 @@ def test_conjugate_posteriors_are_learned(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.thorough
 def test_both_of_two_modes_are_visited(monkeypatch: pytest.MonkeyPatch) -> None:
     """The share of the right one is 0.630 by quadrature."""
-    train_for(monkeypatch, 2500)
-    x = draws(compiled(TWO_MODES, "(compile m x one)"), "(compiled_mh m x one 1)", 4000, "x")
-    assert abs((x > 5.0).mean() - 0.630) < 0.04
-    assert len(np.unique(x)) > 3000
+    train_for(monkeypatch, 1500)
+    x = draws(compiled(TWO_MODES, "(compile m x one)"), "(compiled_mh m x one 1)", 2500, "x")
+    assert abs((x > 5.0).mean() - 0.630) < 0.05
+    assert len(np.unique(x)) > 1800
 
 
 def by_hand(count: int = 400_000) -> dict[str, float]:
@@ -252,7 +252,7 @@ def test_the_scale_of_few_data_is_proposed_before_their_many_locations() -> None
     assert found.statistics[0].details["acceptance of learned proposals"] > 0.75
 
 
-@pytest.mark.parametrize("kernels", ["compiled", "interpreted", "checked"])
+@pytest.mark.parametrize("kernels", ["compiled", pytest.param("interpreted", marks=pytest.mark.slow), "checked"])
 @pytest.mark.thorough
 def test_discrete_choices_come_from_the_prior_where_they_do_not_come_from_the_network(
     kernels: str, monkeypatch: pytest.MonkeyPatch
@@ -309,8 +309,9 @@ def test_a_round_counts_the_data_once(frame: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.thorough
-def test_a_round_on_chains_that_have_not_mixed_is_dropped() -> None:
+def test_a_round_on_chains_that_have_not_mixed_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each ends in one of sixteen modes."""
+    monkeypatch.setattr(rounds, "TRANSITIONS", 400)
     venture = Venture(seed=1)
     venture.execute("""
         [assume x (mem (lambda (i) (tag 'x i (normal 0 10))))]
@@ -354,7 +355,7 @@ def test_blocks_that_no_normal_describes_have_the_frame_of_the_prior(short_train
     choices = "[assume x (tag 'x 0 (normal 0 1))] [assume y (tag 'x 1 (normal 0 1))]"
     ring = choices + " [observe (normal (+ (* x x) (* y y)) 0.01) 1]"
     for program, frame in ((ring, "prior"), (TWO_MODES, "prior"), (CONJUGATE, "newton")):
-        venture = compiled(program, "(compile p x all 'worlds 1000)", y=1.0)
+        venture = compiled(program, "(compile p x all 'worlds 400)", y=1.0)
         assert next(iter(proposers_of(venture.traces[0])["p"].kinds.values())).frame.kind == frame
 
 

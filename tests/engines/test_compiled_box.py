@@ -39,7 +39,7 @@ GIVEN: dict[str, tuple[float, ...]] = {
 @pytest.mark.thorough
 def test_cut_draws_are_those_draws_that_lie_inside(name: str) -> None:
     """With one argument that differs between draws, as those of a choice with parents do."""
-    record, rng, count = PROCEDURES[name], np.random.default_rng(5), 4000
+    record, rng, count = PROCEDURES[name], np.random.default_rng(5), 2000
     first, *others = GIVEN[name]
     varied = first + 0.5 * rng.random(count)
     found = drawn_between(rng, record, count, [varied, *others], (-0.6, 1.2))
@@ -154,6 +154,8 @@ def test_what_is_cut_has_a_distribution_function_and_no_parents_that_move(
 
     monkeypatch.setattr(Rounds, "_box", noted)
     monkeypatch.setattr(rounds, "MIXED", np.inf)
+    monkeypatch.setattr(rounds, "TRANSITIONS", 60)
+    monkeypatch.setattr(rounds, "TRIED", 20)
     train_for(monkeypatch, 50, 1)
     in_a_box(program, f"(compile p x {block} 'worlds 100 'hidden 4 'frame prior 'rounds 1 'box)")
     (box, blocks) = found[0]

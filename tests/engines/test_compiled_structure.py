@@ -45,7 +45,7 @@ ENGINE = "(compiled_mh p default one 4)"
 
 @pytest.fixture(autouse=True)
 def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "LEAST_STEPS", 600)
+    monkeypatch.setattr(fitting, "LEAST_STEPS", 300)
     monkeypatch.setattr(fitting, "PASSES", 10)
 
 
@@ -63,7 +63,7 @@ def exact() -> float:
 def trained() -> Proposer:
     venture = Venture(seed=1)
     venture.execute(BRANCH, Y=Y)
-    venture.infer("(compile p default one 'worlds 500 'hidden 8)")
+    venture.infer("(compile p default one 'worlds 300 'hidden 8)")
     return proposers_of(venture.traces[0])["p"]
 
 
@@ -207,7 +207,7 @@ def test_compiling_leaves_the_trace_and_its_generator_as_they_were() -> None:
     venture.execute(BRANCH, Y=Y)
     model = venture.traces[0]
     before, state = snapshot(model), model.trace.rng.bit_generator.state
-    venture.infer("(compile p default one 'worlds 200 'hidden 4)")
+    venture.infer("(compile p default one 'worlds 100 'hidden 2)")
     assert snapshot(model) == before
     assert model.trace.rng.bit_generator.state == state
 

@@ -48,18 +48,18 @@ def infer(venture: Venture, engine: str) -> bool:
 @pytest.mark.thorough
 def test_invariants_hold(engine: str) -> None:
     ran = 0
-    for seed in range(400, 415):
+    for seed in range(400, 408):
         venture = load(random_program(seed), seed)
         for _ in range(2):
             ran += infer(venture, engine)
             check(venture)
-    assert ran >= 6
+    assert ran >= 3
 
 
 @pytest.mark.parametrize("engine", [ENGINES[0], ENGINES[4], *ENGINES[6:]])
 @pytest.mark.thorough
 def test_an_interruption_at_every_point_leaves_a_valid_trace(engine: str) -> None:
-    for seed in range(440, 446):
+    for seed in range(440, 443):
         venture = load(random_program(seed), seed)
 
         def run(venture: Venture = venture) -> None:
@@ -90,5 +90,5 @@ def test_the_same_seed_gives_the_same_draws() -> None:
             infer(venture, engine)
         return [np.asarray(venture.log_score()).tolist(), state(venture)]
 
-    for seed in range(450, 458):
+    for seed in range(450, 454):
         assert history(seed) == history(seed), f"program {seed}"

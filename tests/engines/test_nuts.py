@@ -284,9 +284,9 @@ def test_choices_may_come_and_go_between_transitions() -> None:
         "[observe (normal (x k) 1) 2]"
     )
     for block in ("all", "each"):
-        draws = v.infer(f"(repeat 450 (do (mh k one 3) (nuts x {block} 'adapt 100 2) (collect (labelled (x k) at))))")
+        draws = v.infer(f"(repeat 300 (do (mh k one 3) (nuts x {block} 'adapt 100 2) (collect (labelled (x k) at))))")
         # normal of mean 1.6 and variance 0.8: six standard errors of a third as many draws
-        assert abs(np.mean(draws["at"]) - 1.6) < 6.0 * math.sqrt(0.8 / 115.0)
+        assert abs(np.mean(draws["at"]) - 1.6) < 6.0 * math.sqrt(0.8 / 65.0)
         assert np.std(draws["at"]) == pytest.approx(math.sqrt(0.8), rel=0.25)
 
 
@@ -321,5 +321,5 @@ def test_a_funnel_is_named() -> None:
         "for i in 1...6: [observe (normal (x i) 10) {y[i]}]",
         y=[1, 2, -8, 4, 9, 3],
     )
-    draws = v.infer("(do (initialize) (repeat 800 (do (nuts default all 'adapt 200 'target 0.6 1) (collect tau))))")
+    draws = v.infer("(do (initialize) (repeat 500 (do (nuts default all 'adapt 150 'target 0.6 1) (collect tau))))")
     assert "most of them where tau is small: a funnel" in str(draws.summary())

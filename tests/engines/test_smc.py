@@ -270,6 +270,6 @@ def test_draws_by_plan_follow_the_power_of_the_likelihood() -> None:
         "[assume p (mem (lambda (k) (if (= k 1) 0.8 0.2)))] [observe (flip (p k)) true]"
     )
     kernels = "(mh (choices x) one 'drift 1 2) (gibbs (choices k) each 1)"
-    found = v.infer(f"(smc 150 'tempered 'runs 1 {kernels} (collect k))")["k"].ravel()
-    assert len(found) == 150
-    assert abs(found.mean() - 0.8) < 5.5 * math.sqrt(0.16 / 150)
+    found = v.infer(f"(smc 90 'tempered 'runs 1 {kernels} (collect k))")["k"].ravel()
+    assert len(found) == 90
+    assert abs(found.mean() - 0.8) < 5.5 * math.sqrt(0.16 / 90)

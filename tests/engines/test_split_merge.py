@@ -106,7 +106,13 @@ WITH_PARAMETERS = (
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("case", "draws"), [(FIVE_COINS, FEW_DRAWS), (BY_NAME["pitman_yor_of_categories"], 250)])
+@pytest.mark.parametrize(
+    ("case", "draws"),
+    [
+        (FIVE_COINS, FEW_DRAWS),
+        pytest.param(BY_NAME["pitman_yor_of_categories"], 250, marks=pytest.mark.slow),
+    ],
+)
 def test_partitions_with_parameters_summed_out_have_their_probabilities(case: Case, draws: int) -> None:
     kernel = "(split_merge default 2)"
     assert_chain_agrees(chain(case, kernel), case.exact(), draws, kernel)
@@ -179,7 +185,10 @@ SEEN_IN_FEW_DRAWS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("what", SEEN_IN_FEW_DRAWS)
+@pytest.mark.parametrize(
+    "what",
+    [pytest.param(what, marks=[pytest.mark.slow] * (what != "the density of the share")) for what in SEEN_IN_FEW_DRAWS],
+)
 def test_few_draws_of_five_coins_notice(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     SEEN_IN_FEW_DRAWS[what](monkeypatch)
     comparisons = compare_all(chain(FIVE_COINS, "(split_merge default 2)")(FEW_DRAWS), FIVE_COINS.exact())
@@ -200,19 +209,19 @@ def test_that_observed_labels_are_merged_away_is_noticed(monkeypatch: pytest.Mon
 def test_two_clusters_that_start_merged_come_apart() -> None:
     """`gibbs` would have to open a class at a center drawn from the prior, 30 wide in each of 2 dimensions."""
     rng = np.random.default_rng(1)
-    data = np.concatenate([rng.normal(-2, 1, (8, 2)), rng.normal(2, 1, (8, 2))])
+    data = np.concatenate([rng.normal(-2, 1, (6, 2)), rng.normal(2, 1, (6, 2))])
     text = """[assume crp (make_crp 1)] [assume z (mem (lambda (i) (tag 'z i (crp))))]
 [assume center (mem (lambda (k) (tag 'centers k (normal (zeros 2) 100))))]
-for n in 1...16: [observe (normal (center (z n)) 1) {X[n]}]"""
+for n in 1...12: [observe (normal (center (z n)) 1) {X[n]}]"""
     v = Venture(seed=1)
     v.execute(text, X=data)
-    for n in range(1, 17):
+    for n in range(1, 13):
         v.force(f"(z {n})", 1)
     v.force("(center 1)", data.mean(axis=0))
     v.infer("(gibbs z each 10)")
-    assert len({v.sample(f"(z {n})") for n in range(1, 17)}) == 1
+    assert len({v.sample(f"(z {n})") for n in range(1, 13)}) == 1
     v.infer("(split_merge z 30)")
-    assert len({v.sample(f"(z {n})") for n in range(1, 17)}) > 1
+    assert len({v.sample(f"(z {n})") for n in range(1, 13)}) > 1
 
 
 REFUSED = {

@@ -99,7 +99,7 @@ def weights_by(tolerance: float, seed: int = 1) -> Callable[[int], Mapping[str, 
 
 
 # a third to two thirds of them are effective
-DRAWS = 600
+DRAWS = 400
 
 
 @pytest.mark.parametrize("tolerance", [0.01, pytest.param(0, marks=pytest.mark.slow)])

@@ -153,6 +153,7 @@ def with_a_bad_network(name: str, is_foreign: bool, patch: pytest.MonkeyPatch, k
 
 LONG = {(name, False) for name in ("dirichlet_categorical", "scale_of_effects", "choice_in_branch", "correlated_pair")}
 LONG |= {(name, True) for name in ("dirichlet_categorical", "scale_of_effects", "sprinkler", "correlated_pair")}
+LONG |= {("binomial_then_normal", False), ("poisson_thinning", True), ("gamma_poisson", False)}
 
 
 @pytest.mark.thorough

@@ -180,7 +180,7 @@ def slow(*values: Any) -> Any:
     [
         (the_network_alone, "gamma_poisson", "one", "prior", 400),
         (the_network_alone, "gamma_poisson", "one", "newton", 400),
-        (forget_the_jacobian, "gamma_poisson", "one", "prior", 1500),
+        slow(forget_the_jacobian, "gamma_poisson", "one", "prior", 1500),
         (forget_the_jacobian_of_numbers, "gamma_poisson", "one", "prior", 1500),
         slow(read_the_block_where_it_stands, "correlated_pair", "one", "prior", 1500),
         slow(read_the_block_where_it_stands, "gamma_poisson", "one", "newton", 1500),

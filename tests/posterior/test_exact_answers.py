@@ -10,6 +10,7 @@ import pytest
 from tests.posterior.case import Case
 from tests.posterior.cases import CASES
 from tests.posterior.reference import likelihood_weighting
+from tests.posterior.test_posterior import exact
 from tests.statistics import THRESHOLD, statistics
 
 TOO_FEW = "too few effective runs to tell"
@@ -25,7 +26,7 @@ def disagreements(case: Case, runs: int, least: int = 60) -> list[str]:
     if weights.sum() ** 2 / (weights**2).sum() < least:
         return [TOO_FEW]
     found = []
-    for name, expected in case.exact().items():
+    for name, expected in exact(case).items():
         for statistic in statistics(expected):
             terms = weights * (statistic.of(draws[name]) - statistic.mean)
             error = np.sqrt((terms**2).sum()) + 1e-9 * weights.sum()

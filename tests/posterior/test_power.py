@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,17 +28,21 @@ def reference_chain(
     return lambda n: single_site_mh(case.program, case.query, case.parameters, n, thin, rng, scope, faults)
 
 
+def slow(*values: Any) -> Any:
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("name", "scope"),
     [
         ("counts_differ", "default"),
         ("geometric", "default"),
-        ("structure_in_rows", "rows"),
         ("block_gains_a_choice", "s"),
-        ("choices_come_and_go", "s"),
         ("three_families", "default"),
-        ("two_keys", "default"),
-        ("shared_walk", "default"),
+        slow("structure_in_rows", "rows"),
+        slow("choices_come_and_go", "s"),
+        slow("two_keys", "default"),
+        slow("shared_walk", "default"),
     ],
 )
 def test_a_correct_chain_passes(name: str, scope: str) -> None:
@@ -50,14 +55,14 @@ def test_a_correct_chain_passes(name: str, scope: str) -> None:
     [
         ("counts_differ", "default", NO_COUNTS, 1500),
         ("geometric", "default", NO_COUNTS, 1000),
-        ("tree_size", "default", NO_COUNTS, 1000),
         ("block_gains_a_choice", "s", NO_COUNTS, 2500),
-        ("choices_come_and_go", "s", NO_COUNTS, 2500),
-        ("conditional_members", "s", NO_COUNTS, 2500),
-        ("nested_flips", "default", NO_COUNTS, 2500),
         ("three_families", "default", NO_FRESH, 1500),
-        ("random_sum", "default", NO_FRESH, 1000),
-        ("structure_in_rows", "rows", NO_FRESH, 1000),
+        slow("tree_size", "default", NO_COUNTS, 1000),
+        slow("choices_come_and_go", "s", NO_COUNTS, 2500),
+        slow("conditional_members", "s", NO_COUNTS, 2500),
+        slow("nested_flips", "default", NO_COUNTS, 2500),
+        slow("random_sum", "default", NO_FRESH, 1000),
+        slow("structure_in_rows", "rows", NO_FRESH, 1000),
         ("correlated_pair", "default", NO_FRESH, 1500),
     ],
 )

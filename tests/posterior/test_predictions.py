@@ -50,7 +50,7 @@ PROGRAMS = {
     ),
 }
 # a sweep over many choices is many transitions
-ROUNDS, SWEEPS = 60, 15
+ROUNDS, SWEEPS = 30, 6
 CHECKS = [
     pytest.param(program, expressions, engine, SWEEPS if engine == "(mh x each 1)" else ROUNDS, id=f"{name}:{engine}")
     for name, (program, expressions, engines) in PROGRAMS.items()

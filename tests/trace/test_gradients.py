@@ -160,6 +160,12 @@ WIDE = {
            [assume v (mem (lambda (k) (multivariate_normal (zeros 2) (eye 2))))]""",
         "[observe (normal (+ (x {n}) (dot (v 1) {X[n]}) (dot (ones 2) {X[n]})) (+ s 1)) {Y[n]}]",
     ),
+    "texts and values of several kinds beside a vector": (
+        """[assume w (multivariate_normal (zeros 2) (eye 2))] [assume names (list "a" "b" "ab")]
+           [assume offsets (dict "a" 1 "b" 0.5 "ab" 2)]""",
+        """[observe (normal (+ (dot w {X[n]}) (lookup offsets (lookup names {K[n]}))
+             (if (= (lookup names {K[n]}) "b") {Y[n]} (size (lookup names {K[n]})))) 1) {Y[n]}]""",
+    ),
     "parts of a point of the simplex": (
         "[assume p (dirichlet (vector 2 2 2))]",
         "[observe (normal (lookup p {K[n]}) (+ 0.2 (lookup p 0))) {Y[n]}]",
@@ -209,6 +215,18 @@ def test_columns_and_single_rows_agree(name: str, monkeypatch: pytest.MonkeyPatc
         assert weight.impossible == expected.impossible
         assert weight.total == pytest.approx(expected.total, rel=1e-9)
         assert np.allclose(gradient, by_rows, 1e-9, 1e-9 * np.abs(by_rows).max(initial=1.0), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_wide_rows_never_go_one_by_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor in halves, as they do where one of them has no value."""
+    model = many_rows(name)
+    density = BlockDensity(model, model.trace.default.everything())
+    density.evaluate()
+    monkeypatch.setattr(RowKind, "weighing", lambda *given: pytest.fail("rows are weighed in parts"))
+    monkeypatch.setattr("venture_lite.blocks.moving._halves", lambda *given: pytest.fail("rows go in halves"))
+    density.put(density.present())
+    density.evaluate()
 
 
 @pytest.mark.thorough

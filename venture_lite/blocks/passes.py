@@ -14,10 +14,12 @@ import functools
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from venture_lite.kernels.population import applied_to_rows, values_of_rows
 from venture_lite.procedures.columns import Flags, RowByRow
 from venture_lite.procedures.functions.arithmetic import DIVIDE
 from venture_lite.procedures.pullbacks import ElementwisePullback, accumulated, gathered
@@ -519,7 +521,8 @@ class _Pass:
             case "load", _:
                 leaf, row = self._leaves[node.place], self._rows[node.place]
                 if self._columns and leaf.is_lifted:
-                    return f"{self._object(leaf.column.gather)}({row})"
+                    gather = partial(values_of_rows, leaf.column) if self._is_still(node) else leaf.column.gather
+                    return f"{self._object(gather)}({row})"
                 return f"{self._object(leaf.column.view)}[{row}]"
             case "closure", (number, _):
                 body = self._object(self._tape.operations.objects[number])
@@ -528,10 +531,11 @@ class _Pass:
                 return self._text(self._written[node.place])
             case "call", (_, *arguments):
                 self._refuse_nan(arguments)
-                lifted = tuple(map(self._tape.is_lifted, arguments))
-                return self._applied(
-                    self._tape.operations.calls[node.place][0], lifted, list(map(self._name, arguments))
-                )
+                lifted, names = tuple(map(self._tape.is_lifted, arguments)), list(map(self._name, arguments))
+                record = self._tape.operations.calls[node.place][0]
+                if self._columns and self._is_still(node):
+                    return f"{self._object(applied_to_rows)}({self._object(record)}, {lifted}, ({', '.join(names)},))"
+                return self._applied(record, lifted, names)
             case "apply", (function, *arguments):
                 return f"{function}({', '.join(map(self._name, arguments))})"
             case "item" | "entry", (whole, position):

@@ -11,6 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +22,9 @@ from tests.generator.directives import random_program
 from tests.generator.session import TRANSITIONS, check, infer, load
 from venture_lite import Venture
 from venture_lite.audit.snapshot import snapshot
-from venture_lite.errors import Source, VentureError, VentureWarning
+from venture_lite.blocks import linear_block
+from venture_lite.blocks.linear import Linear
+from venture_lite.errors import Disagreement, Source, VentureError, VentureWarning
 from venture_lite.inference import progress
 from venture_lite.inference.progress import Snapshot
 from venture_lite.language.parse import parse_expression
@@ -288,6 +291,24 @@ def test_prints_and_warnings_come_chain_by_chain(apart: bool, capsys: pytest.Cap
     assert [lines[i] == lines[i + 1] for i in (0, 2, 4)] == [True] * 3
     assert len(set(lines)) == 3
     assert len([warning for warning in caught if "moved by no kernel" in str(warning.message)]) == 1
+
+
+def test_a_reading_that_differs_is_told_as_what_it_is(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also from a process, and once for all chains that say the same."""
+    read = linear_block.linear_predictor
+
+    def wrong(*given: Any) -> Linear:
+        found = read(*given)
+        return replace(found, features=2.0 * found.features)
+
+    monkeypatch.setattr(linear_block, "linear_predictor", wrong)
+    v = Venture(seed=1, chains=2)
+    v.execute("[assume x (normal 0 1)] for n in 1...3: [observe (normal (* n x) 1) 1]")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        v.infer("(repeat 20 (do (flymc default all auto 'map 0.1 'drift 1 1) (collect x)))")
+    said = "linear predictors of x: a fast way differs from the interpreter"
+    assert [warning.category for warning in caught if str(warning.message).startswith(said)] == [Disagreement]
 
 
 @pytest.mark.thorough

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture, VentureError
+from venture_lite.blocks import linear_block
 from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.blocks.sections import Sections
+from venture_lite.errors import Disagreement, InternalError
 from venture_lite.interpreter.answers import interpreted_weights
 from venture_lite.interpreter.model import GivenValues
 
@@ -231,3 +233,31 @@ def test_what_columns_cannot_hold_is_refused_with_a_reason(predictor: str, messa
     with pytest.raises(VentureError, match=message):
         block_of(v, "w")
     v.infer("(mh default one 'drift 0.1 'precondition 2)")
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        "(flymc default all auto 'map 0.2 'drift 1 'adapt 50 5)",
+        "(flymc default all auto 'untuned 0.2 'mala 1 'precondition 5)",
+        "(subsampled_mh default all 3 0.1 'drift 1 'proxy 5)",
+        "(mh default all 'drift 1 'precondition 5)",
+    ],
+)
+@pytest.mark.parametrize("kernels", ["compiled", "checked"])
+def test_an_error_of_a_reading_is_a_difference(engine: str, kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*given: object) -> None:
+        raise TypeError("a defect")
+
+    monkeypatch.setattr(linear_block, "linear_predictor", fails)
+    v = Venture(seed=1, kernels=kernels)
+    v.execute("[assume m (normal 0 1)] for n in 1...5: [observe (normal (* n m) 1) n]")
+    if kernels == "checked":
+        with pytest.raises(InternalError, match="a defect"):
+            v.infer(engine)
+        return
+    with pytest.warns(Disagreement, match="linear predictors of m.*a defect.*report"):
+        v.infer(engine)
+    before = v.sample("m")
+    v.infer(engine)
+    assert v.sample("m") != before

@@ -17,16 +17,31 @@ from venture_lite.blocks import linear_mode, second
 from venture_lite.blocks.curvature import hessian_by_differences, inverse_root, scaled
 from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.blocks.linear import OTHERS, Linear, linear_predictor
-from venture_lite.blocks.sections import Sections
-from venture_lite.errors import KernelError
-from venture_lite.interpreter.model import Model
+from venture_lite.blocks.sections import SectionKind, Sections
+from venture_lite.errors import KernelError, VentureError
+from venture_lite.interpreter.ancestry import name_of_choice
+from venture_lite.interpreter.answers import Differs
+from venture_lite.interpreter.model import GivenValues, Model
+from venture_lite.interpreter.rounding import of_counts
 from venture_lite.interpreter.sources import application_nodes
+from venture_lite.interpreter.weights import log_density
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.transforms import REAL
+from venture_lite.trace.nodes import node_at, site_of
 from venture_lite.values import freeze
+
+TOLERANCE, MOST_ROWS, MODERATE = 1e-9, 100, 10.0
+"""Relative, of changes of log densities that are compared; rows of a kind whose are; the largest predictor at which the
+interpreter's density of what is computed from it is known as well as that."""
+
+LEAST = -1e300
 
 PRIOR_DRAWS = 1000
 """By which the variance of a prior is estimated that has no curvature."""
+
+
+class NotBelieved(KernelError):
+    """The predictors of a block differ from the interpreter: an engine moves the block without them."""
 
 
 class LinearBlock:
@@ -46,16 +61,73 @@ class LinearBlock:
             place = trace.place(kind.group.code, kind.group.slot, int(kind.rows(np.zeros(1, int))[0]))
             hint = "an observation of a distribution with a linear predictor, or a kernel without one"
             raise KernelError("a factor depends on the block: it has no linear predictor", hint=hint).at(*place)
-        self.kinds: list[Linear] = [
-            linear_predictor(trace, kind.group.site, kind.all_rows(), self.block, sections.order)
-            for kind in sections.kinds
-        ]
         ends = [0, *np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()]
         # where each choice stands among the coordinates
         self.parts = [slice(start, end) for start, end in itertools.pairwise(ends)]
         self.size = ends[-1]
         # each row counts as so many: more than one where rows are a sample
         self.weight = 1.0
+        self.kinds = self._believed(sections)
+
+    def _believed(self, sections: Sections) -> list[Linear]:
+        """The likelihoods as the text has them. The first readings of a kind of block, and the first after structure
+        has changed as often again, answer to the interpreter. Raises NotBelieved where they differ, KernelError where
+        a likelihood reads the block otherwise."""
+        trace = self.model.trace
+        sites = [site_of(node) for node in self.block], [kind.group.site for kind in sections.kinds]
+        key = ("linear predictors", *map(frozenset, sites), trace.journal.structure.bit_length())
+        names = dict.fromkeys(name_of_choice(trace, node) for node in self.block[:3])
+
+        def make() -> list[Linear]:
+            return [
+                linear_predictor(trace, kind.group.site, kind.all_rows(), self.block, sections.order)
+                for kind in sections.kinds
+            ]
+
+        try:
+            way = f"linear predictors of {', '.join(names)}"
+            return self.model.answers.believed(key, way, make, partial(self._difference, sections))
+        except Differs:
+            raise NotBelieved(f"the {way} differ from the interpreter", hint=OTHERS) from None
+
+    def _difference(self, sections: Sections, found: list[Linear] | VentureError) -> str | None:
+        """What the interpreter finds otherwise of how log densities of some rows change between two values of the
+        block, by which the predictors of these rows move by 1 at most; None where nothing, or it finds none."""
+        if isinstance(found, VentureError) or not any(kind.count for kind in found):
+            return None
+        rng, states = np.random.default_rng(0), []
+        kinds = [
+            (kind, section, np.linspace(0, kind.count - 1, min(kind.count, MOST_ROWS)).astype(int))
+            for kind, section in zip(found, sections.kinds, strict=True)
+        ]
+        try:
+            with self.model.transaction():
+                for _ in range(2):
+                    theta = rng.standard_normal(self.size)
+                    moves = (kind.features[rows] @ self.coefficients(theta, kind).T for kind, _, rows in kinds)
+                    theta /= max((float(np.abs(move).max(initial=1.0)) for move in moves), default=1.0)
+                    values = dict(zip(self.block, self.values(theta), strict=True))
+                    sections.propose(GivenValues(values, counts=False))
+                    states.append(np.concatenate([self._log_densities(theta, *kind) for kind in kinds], axis=1))
+        except VentureError:
+            return None
+        (before, expected_before, size), (after, expected_after, _) = states
+        off = np.abs((after - before) - (expected_after - expected_before))
+        differ = np.count_nonzero(off > TOLERANCE * (1.0 + size + np.abs(before) + np.abs(after)))
+        return f"the changes of {differ} of {len(off)} log densities" if differ else None
+
+    def _log_densities(self, theta: np.ndarray, kind: Linear, section: SectionKind, rows: np.ndarray) -> np.ndarray:
+        """(3, N): of some rows at values (D,) that stand in the trace, the log densities by the predictors, those of
+        the interpreter, and what the rounding of both is relative to besides. NaN where the interpreter's rounding may
+        be large, and a number in the place of minus infinity."""
+        trace, eta = self.model.trace, kind.eta(self.coefficients(theta, kind), rows)
+        found = np.array(self.terms(theta, kind, rows)[0], dtype=np.float64)
+        if kind.predictor.inverse_link is not None:
+            found[np.abs(eta) > MODERATE] = np.nan
+        nodes = [node_at(section.group.site, row) for row in section.rows(rows).tolist()]
+        sizes = [float(np.sum(of_counts(trace.value(node)))) for node in nodes]
+        expected = [log_density(trace, node) for node in nodes]
+        return np.asarray(np.nan_to_num([found, expected, sizes], nan=np.nan, neginf=LEAST))
 
     @property
     def count(self) -> int:

@@ -190,7 +190,7 @@ class ChainRuns:
         for text, kind in outcome.warned:
             if issubclass(kind, VentureWarning):
                 if text not in self._said:
-                    warn(text)
+                    warn(text, kind)
                 self._said.add(text)
             else:
                 warnings.warn(text, kind, stacklevel=2)

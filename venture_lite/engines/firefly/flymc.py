@@ -6,24 +6,26 @@ walk, a Langevin step or a slice. Blocks are those whose rows read them through 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
 from typing import Any, Protocol
 
 import numpy as np
 
-from venture_lite.blocks.linear_block import LinearBlock
+from venture_lite.blocks.linear_block import LinearBlock, NotBelieved
 from venture_lite.blocks.precondition import MOVED
 from venture_lite.blocks.sections import Sections
 from venture_lite.blocks.slices import shrink
 from venture_lite.engines.adaptation import LEAST_BURN, Tuner, geometric_mean, tuned
 from venture_lite.engines.firefly.firefly import Firefly, FireflyPoint, FireflySettings
 from venture_lite.engines.mh import scaled
+from venture_lite.engines.walk import Drift
 from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
-from venture_lite.interpreter.kernel import BlockKernel, Course
+from venture_lite.interpreter.kernel import BlockKernel, Course, Interpreted, Metropolis, Move
 from venture_lite.interpreter.selection import Selection
 from venture_lite.program.forms import scope_name
 from venture_lite.values import show
@@ -213,7 +215,8 @@ class FireflyMonteCarlo(BlockKernel):
         return found
 
     def refuse(self, nodes: list[int]) -> None:
-        self.prepare(nodes)
+        with contextlib.suppress(NotBelieved):
+            self.prepare(nodes)
 
     def course(self, nodes: list[int], at: Selection) -> Course:
         """Nothing is set up, which takes time: what the bounds refuse is not known yet."""
@@ -223,23 +226,36 @@ class FireflyMonteCarlo(BlockKernel):
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         """One transition; whether the block moved."""
-        firefly, tuning = self.prepare(nodes), self._tuner.begin(nodes, at)
-        is_adapting = self._tuner.is_adapting
+        tuning, is_adapting = self._tuner.begin(nodes, at), self._tuner.is_adapting
         try:
-            with self.model.kept.changing(self._key(tuple(nodes))):
-                firefly.refresh()
-                self._settle(firefly, tuple(nodes))
-                firefly.resample(self.settings)
-                moved, probability = self.move(firefly, tuning.step.now)
-        finally:
-            self._count(firefly, is_adapting)
+            moved, probability = self._moved(nodes, tuning.step.now, is_adapting)
+        except NotBelieved:
+            moved = self._walked(nodes, at, tuning.step.now)
+            probability = float(moved)
         self._tuner.learn(tuning, probability)
         if self._tuner.burn:
             self.program.draws.mark(self, self._tuner.left)
         if not is_adapting:
             self._transitions += 1
             self._accepted += moved
-            self._bright += firefly.brightness.bright_count
+        return moved
+
+    def _walked(self, nodes: list[int], at: Selection, sigma: float) -> bool:
+        """A transition that reads no linear predictor."""
+        walk = Move(Drift(self.model.trace.rng, sigma), Metropolis(self.model))
+        return Interpreted(self.model, walk).step(nodes, at)
+
+    def _moved(self, nodes: list[int], step: float, is_adapting: bool) -> tuple[bool, float]:
+        firefly = self.prepare(nodes)
+        try:
+            with self.model.kept.changing(self._key(tuple(nodes))):
+                firefly.refresh()
+                self._settle(firefly, tuple(nodes))
+                firefly.resample(self.settings)
+                moved = self.move(firefly, step)
+        finally:
+            self._count(firefly, is_adapting)
+        self._bright += 0 if is_adapting else firefly.brightness.bright_count
         return moved
 
     def _settle(self, firefly: Firefly, block: tuple[int, ...]) -> None:

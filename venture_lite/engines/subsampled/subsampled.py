@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.linear_block import Inputs, LinearBlock
+from venture_lite.blocks.linear_block import Inputs, LinearBlock, NotBelieved
 from venture_lite.blocks.sections import NoBorder, Sections
 from venture_lite.engines.mh import scaled
 from venture_lite.engines.subsampled.control_variates import Expansion
@@ -165,14 +165,17 @@ class Subsampled(BlockKernel):
         return ("rows", *nodes, settings.proxy, settings.bernstein and settings.tolerance > 0.0)
 
     def prepare(self, nodes: Sequence[int]) -> Prepared | None:
-        """The sections of a block; None where too few others read it now and inference may make them more. Raises
-        KernelError where a block has none."""
+        """The sections of a block; None where too few others read it now and inference may make them more, or
+        its linear predictors are not believed. Raises KernelError where a block has none."""
         block = tuple(nodes)
         found = self._prepared.get(block)
         if found is not None and found.read.sections.is_valid() and found.read.are_as_they_were():
             return found
-        with self.model.kept.changing(self._key(block)):
-            read = self._read(block)
+        try:
+            with self.model.kept.changing(self._key(block)):
+                read = self._read(block)
+        except NotBelieved:
+            read = None
         if read is None:
             return None
         if found is None or found.read is not read:

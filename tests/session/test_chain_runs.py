@@ -23,7 +23,7 @@ from tests.generator.session import TRANSITIONS, check, infer, load
 from venture_lite import Venture
 from venture_lite.audit.snapshot import snapshot
 from venture_lite.blocks import linear_block
-from venture_lite.blocks.linear import Linear
+from venture_lite.blocks.linear import Linear, linear_predictor
 from venture_lite.errors import Disagreement, Source, VentureError, VentureWarning
 from venture_lite.inference import progress
 from venture_lite.inference.progress import Snapshot
@@ -295,10 +295,8 @@ def test_prints_and_warnings_come_chain_by_chain(apart: bool, capsys: pytest.Cap
 
 def test_a_reading_that_differs_is_told_as_what_it_is(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also from a process, and once for all chains that say the same."""
-    read = linear_block.linear_predictor
-
     def wrong(*given: Any) -> Linear:
-        found = read(*given)
+        found = linear_predictor(*given)
         return replace(found, features=2.0 * found.features)
 
     monkeypatch.setattr(linear_block, "linear_predictor", wrong)

@@ -187,7 +187,7 @@ def magnitude(model: Model, block: list[int]) -> float:
 # ------------------------------------------------------------------------------------------ one state of a fast way
 
 
-MOST_COMPARED, MOST_NODES = 6, 24
+MOST_COMPARED, MOST_NODES = 5, 12
 """States, and nodes of each, that are compared at once."""
 
 ABSENT = object()
@@ -203,8 +203,8 @@ class FoundState:
     value_of: Callable[[int], Any]
     # nodes that are computed
     computed: Iterable[int] = ()
-    # choices with what they are applied to, and their log densities, None where these were not weighed
-    choices: Iterable[tuple[int, Iterable[Any], float | None]] = ()
+    # choices with what they are applied to, and their log densities, None where these are not known
+    choices: Iterable[tuple[int, Iterable[Any] | None, float | None]] = ()
 
 
 def difference_of_state(model: Model, state: FoundState, has_failed: bool = False) -> str | None:
@@ -229,7 +229,7 @@ def _differences(model: Model, state: FoundState) -> Iterator[str]:
     for node, arguments, term in state.choices:
         _put(model, value_of, application_nodes(trace, node))
         operator, values = trace.application(node)
-        for value, found in zip_longest(values, arguments):
+        for value, found in zip_longest(values, values if arguments is None else arguments):
             if not is_near(value, found):
                 yield f"what {text_of_site(trace.program, node >> 32)} reads, {value!r} and {found!r}"
         if term is not None:
@@ -289,13 +289,14 @@ def _places(count: int, most: int) -> list[int]:
 def entries_that_differ(columns: Iterable[np.ndarray], count: int, strands: int = 1) -> list[int]:
     """A few of the entries 0 to `count` - 1 of some columns, where values lie far apart or are of several kinds; of
     several strands, the entries of each side by side, if they are so many."""
-    found = dict.fromkeys(_places(count, min(strands, MOST_COMPARED // 2) + 1))
+    found: dict[int, None] = {}
     for column in columns:
         if column.dtype == object:
             found |= dict.fromkeys({type(value): at for at, value in enumerate(column.tolist())}.values())
         elif column.ndim == 1:
             found |= dict.fromkeys((int(column.argmin()), int(column.argmax())))
-    return list(found)[:MOST_COMPARED]
+    most = MOST_COMPARED if strands == 1 else MOST_COMPARED // 2
+    return list(dict.fromkeys((*list(found)[:most], *_places(count, min(strands, most) + 1))))[:MOST_COMPARED]
 
 
 def is_near(one: Any, other: Any, absolute: float = 1e-12) -> bool:

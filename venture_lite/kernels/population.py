@@ -132,7 +132,7 @@ Failures = dict[int, VentureError]
 """Particle -> the first error on its way."""
 
 
-EACH_ROW = 8
+EACH_ROW = 4
 """So many rows of a site have comparisons of their own."""
 
 
@@ -501,7 +501,7 @@ class AnsweredStep:
     def _failed(self, population: Population, particle: int, particles: int) -> FoundState:
         """All of a particle that has met an error."""
         own = partial(self._own, particle * self._bundle.count // particles)
-        terms = [(own(node), (), 0.0) for node in self._choices]
+        terms = [(own(node), None, 0.0) for node in self._choices]
         return FoundState(self._values(population, particle, own), map(own, self._computed), terms)
 
     def _found(self, population: Population, particles: int, terms: Terms) -> Iterator[FoundState]:

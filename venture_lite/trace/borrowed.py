@@ -16,6 +16,9 @@ from venture_lite.trace.table import ROW_MASK, Column
 if TYPE_CHECKING:
     from venture_lite.trace.trace import Trace
 
+STAMP_BITS = 64
+"""More than the stamp of edges ever has."""
+
 
 class BorrowedColumn(Column):
     """The results of the families that one call's edges lead to. Writing to it changes nothing."""
@@ -33,10 +36,11 @@ class BorrowedColumn(Column):
     def __getitem__(self, row: int) -> Any:
         return self.lender.view[self.edges.view[row] & ROW_MASK]
 
-    # Both change by stamps that no change before had, and go back in the order in which they came.
+    # Both stamps, not the later one alone: when a proposal goes, edges get back the stamp that they had, and a lender
+    # whose new row goes does not.
     @property
     def stamp(self) -> int:
-        return max(self.edges.stamp, self.lender.stamp)
+        return self.lender.stamp << STAMP_BITS | self.edges.stamp
 
     @stamp.setter
     def stamp(self, stamp: int) -> None:

@@ -84,6 +84,27 @@ PROGRAMS = {
         for n in 1...30: [observe (normal (+ (z n) (m (z n))) 1) {{y[n]}}]""",
         f"(do (mh (choices m) one 1) {GIBBS})",
     ),
+    "labels_that_lack_data": (
+        f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))] [assume t (mem (lambda (k) (normal 0 3)))]
+        for n in 2...30: [observe (normal (m (z n)) 1) {{y[n]}}]
+        for n in 3...30: [observe (normal (t (z n)) 1) {{y[31 - n]}}]
+        [predict (z 1)]""",
+        f"(do (mh (choices m t) one 3) {GIBBS})",
+    ),
+    "parameters_read_in_two_orders": (
+        f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))] [assume s (mem (lambda (k) (gamma 2 2)))]
+        for n in 1...15: [observe (normal (m (z n)) (s (z n))) {{y[n]}}]
+        for n in 16...30: [observe (normal (+ (- (s (z n)) (s (z n))) (m (z n))) 1) {{y[n]}}]""",
+        f"(do (mh (choices m s) one 3) {GIBBS})",
+    ),
+    "a_parameter_that_weighs_nothing": (
+        f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))]
+        [assume c (mem (lambda (k) (make_normal_inv_chi_sq 0 0.1 3 1)))]
+        for n in 1...30:
+          [observe ((c (z n))) {{y[n]}}]
+          [predict (m (z n))]""",
+        f"(do {GIBBS} (mh (choices m) one 1))",
+    ),
     "impossible_under_some_classes": (
         f"""{LABELS} [assume m (mem (lambda (k) (uniform_continuous -9 9)))]
         for n in 1...30: [observe (uniform_continuous (m (z n)) (+ 6 (m (z n)))) {{y[n]}}]""",
@@ -98,7 +119,8 @@ def _drawn(name: str, kernels: str, sweeps: int = 5) -> tuple[list[Any], float, 
     """The labels, the log score at the end, and how many transitions of each kernel were accepted."""
     program, kernel = PROGRAMS[name]
     v = Venture(seed=3, kernels=kernels)
-    v.execute(program, y=NUMBERS, **({"subject": SUBJECTS} if "subject" in program else {}))
+    given = {"y": NUMBERS} if "{y" in program else {}
+    v.execute(program, **given, **({"subject": SUBJECTS} if "subject" in program else {}))
     draws = v.infer(f"(repeat {sweeps} (do {kernel} (collect (map z (range 1 31)))))")
     return draws[draws.names[0]].tolist(), v.log_score(), [kernel.accepted for kernel in draws.statistics]
 
@@ -150,6 +172,17 @@ def test_columns_of_several_chunks(monkeypatch: pytest.MonkeyPatch, drawn_by_col
     monkeypatch.setattr("venture_lite.kernels.label_chunks.CHUNK", 7)
     assert _drawn("parameters", "compiled") == _drawn("parameters", "interpreted")
     assert drawn_by_columns
+
+
+LATER = f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))] [assume t (mem (lambda (k) (normal 0 3)))]
+    for n in 1...30: [observe (normal (m (z n)) 1) 0.5]
+    for n in 16...30: [observe (normal (t (z n)) 1) 0.5]"""
+
+
+def test_labels_of_a_later_chunk_may_read_other_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("venture_lite.kernels.label_chunks.CHUNK", 7)
+    monkeypatch.setitem(PROGRAMS, "later", (LATER, GIBBS))
+    assert _drawn("later", "compiled", 4) == _drawn("later", "interpreted", 4)
 
 
 def test_labels_that_are_drawn_one_at_a_time() -> None:

@@ -28,10 +28,12 @@ from tests.posterior.derive import (
     partitions,
     table,
 )
+from tests.posterior.faults_labels import of_present_labels
 from tests.statistics import CONFIRM, Expected, Mean, assert_chain_agrees, compare_all
 from venture_lite import Venture
 from venture_lite.blocks import slices, summed_columns, summed_splits, weighted_columns
 from venture_lite.blocks.slices import drawn_from_slice
+from venture_lite.engines.summed_labels import SummedSlices
 from venture_lite.errors import KernelError
 
 SCALE = """[assume crp (make_crp 1)] [assume z (mem (lambda (i) (crp)))] [assume mean (mem (lambda (k) (normal 0 2)))]
@@ -308,6 +310,41 @@ def test_a_choice_that_one_label_decides_on_and_others_read_moves_as_the_interpr
         assert one[0] == other[0]
         assert one[1] == pytest.approx(other[1], rel=1e-9)
         assert one[2] == other[2]
+
+
+# ---------------------------------------------------------------------------------- labels that read other parameters
+
+OTHERS = f"""{LABELS} [assume m (mem (lambda (k) (normal 0 1)))] [assume t (mem (lambda (k) (normal 0 1)))]
+    [observe (normal (m (z 1)) 1) 0.5] [observe (normal (t (z 2)) 1) 2.5] [observe (normal (t (z 3)) 1) 1]"""
+
+
+def of_wide_classes(patch: pytest.MonkeyPatch) -> list[set[int]]:
+    """For each class whose parameters move, in some transitions, how many of them do."""
+    found: list[set[int]] = []
+    move_classes = SummedSlices.move_classes
+
+    def noted(self: Any, block: Any) -> None:
+        wide = filter(self._measure.is_wide, self._measure.weights)
+        found.append({len(self._known.parameters(label, block.sites)) for label in wide})
+        move_classes(self, block)
+
+    patch.setattr(SummedSlices, "move_classes", noted)
+    v = Venture(seed=1)
+    v.execute(OTHERS)
+    v.infer("(repeat 8 (slice default all 2 1 'weights 'splits 2 1))")
+    return found
+
+
+def test_all_parameters_move_that_some_label_would_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is in a class, its parameters are the same: who is there is summed out."""
+    found = of_wide_classes(monkeypatch)
+    assert {2} in found
+    assert all(counts in ({2}, set()) for counts in found)
+
+
+def test_that_only_present_labels_are_asked_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_present_labels(monkeypatch)
+    assert not all(counts in ({2}, set()) for counts in of_wide_classes(monkeypatch))
 
 
 # ---------------------------------------------------------------------------------------------------------- refused

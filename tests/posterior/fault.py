@@ -22,3 +22,5 @@ class Fault:
     broken: Callable[[pytest.MonkeyPatch], None]
     # Further siblings, which run with the slow tests.
     siblings: tuple[Case, ...] = ()
+    # Draws take long: all runs are slow tests, and another test stands for them every day.
+    is_long: bool = False

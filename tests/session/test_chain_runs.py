@@ -295,6 +295,7 @@ def test_prints_and_warnings_come_chain_by_chain(apart: bool, capsys: pytest.Cap
 
 def test_a_reading_that_differs_is_told_as_what_it_is(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also from a process, and once for all chains that say the same."""
+
     def wrong(*given: Any) -> Linear:
         found = linear_predictor(*given)
         return replace(found, features=2.0 * found.features)

@@ -364,24 +364,22 @@ class InClass:
         prior = self.log_prior(value)
         if prior == -math.inf:
             return Weight(NEVER)
-        values = [*self._drawn[: self._place], value, *self._drawn[self._place + 1 :]]
-        (total,) = self._totals(self._cells.terms(values, self._members)[None])
+        (total,) = self._totals(self._cells.terms(self._with(value), self._members)[None])
         return Weight(NEVER) if total == -math.inf else Weight(0, prior + total)
 
     def weigh_several(self, values: Sequence[Any]) -> list[Weight]:
         priors = [self.log_prior(value) for value in values]
         if -math.inf in priors:
             return [self.weigh(value) for value in values]
-        others = [[each] * len(values) for each in self._drawn]
-        others[self._place] = list(values)
-        try:
-            totals = self._totals(self._cells.terms_of_several(others, self._members))
-        except NotByColumns:
-            return [self.weigh(value) for value in values]
+        totals = self._totals(self._cells.terms_of_lists([self._with(value) for value in values], self._members))
         return [
             Weight(NEVER) if total == -math.inf else Weight(0, prior + total)
             for prior, total in zip(priors, totals, strict=True)
         ]
+
+    def _with(self, value: Any) -> list[Any]:
+        """The values of all, were this one's another."""
+        return [*self._drawn[: self._place], value, *self._drawn[self._place + 1 :]]
 
     def _totals(self, terms: np.ndarray) -> list[float]:
         """Of the log densities of all members under some values (P, m)."""

@@ -87,19 +87,13 @@ class ClassAtHand:
         self.write(values)
         return summed_terms(members, self._families, self._impossible)
 
-    def terms_of_several(self, values: Sequence[Sequence[Any]], members: Members) -> np.ndarray:
-        """The log densities (P, m) of some members' rows, were the parameters, each a list of P numbers, these: one
-        evaluation for all. Raises NotByColumns, also where that is not to be had."""
-        return self._terms_of_numbers(_numbers(values).T, members)
-
     def terms_of_lists(self, several: Sequence[Sequence[Any]], members: Members) -> np.ndarray:
-        """The log densities (P, m) of some members' rows under P lists of parameters, whatever these are. Raises
-        NotByColumns."""
+        """The log densities (P, m) of some members' rows under P lists of parameters, whatever these are: one
+        evaluation for all where they are numbers. Raises NotByColumns."""
         try:
-            numbers = _numbers(several)
+            return self._terms_of_numbers(_numbers(several), members)
         except NotByColumns:
             return np.array([self.terms(values, members) for values in several])
-        return self._terms_of_numbers(numbers, members)
 
     def _terms_of_numbers(self, numbers: np.ndarray, members: Members) -> np.ndarray:
         """Of parameters (P, d)."""

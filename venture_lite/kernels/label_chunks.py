@@ -6,7 +6,6 @@ density of what reads each label of a chunk, were that its class.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,6 @@ from venture_lite.interpreter.model import Model
 from venture_lite.kernels.label_rows import LabelReader, LabelRows, Layout, NotByColumns, group_terms
 from venture_lite.kernels.preview import Drawable
 from venture_lite.program.code import Code
-from venture_lite.trace.runtime import Memo
 
 CHUNK = 1024
 """Rows of labels whose columns are made together."""
@@ -36,9 +34,9 @@ class Chunk:
     # labels have several users, who may change without a trace
     absorbing: np.ndarray
     several: np.ndarray
-    # how many labels have columns, and how many of these call each memoized procedure
+    # how many labels have columns, and the ways in which these are read
     labels: int
-    callers: Counter[Memo]
+    kinds: set[tuple[LabelReader, ...]]
     stamp: tuple[int, int]
 
     def part(self, places: np.ndarray) -> Layout:
@@ -104,7 +102,7 @@ class LabelChunks:
 
     def _laid_out(self, number: int, draws: Drawable) -> Chunk:
         first, places = number * CHUNK, dict[LabelReader, tuple[list[int], list[int]]]()
-        absorbing, several, callers, labels = np.full(CHUNK, -1), np.zeros(CHUNK, bool), Counter[Memo](), 0
+        absorbing, several, kinds, labels = np.full(CHUNK, -1), np.zeros(CHUNK, bool), set[tuple[LabelReader, ...]](), 0
         for row in range(first, min(first + CHUNK, self._table.count)):
             label = self.rows.of(row, draws) if self._table.live[row] else None
             if label is None:
@@ -115,9 +113,9 @@ class LabelChunks:
                 known = places.setdefault(reader, ([], []))
                 known[0].append(at)
                 known[1].append(its_row)
-            callers.update({memo for reader, _ in label.readers for memo in reader.memos.values()})
+            kinds.add(label.kinds)
         layout = [(reader, np.array(at), np.array(rows)) for reader, (at, rows) in places.items()]
-        return Chunk(number, layout, absorbing, several, labels, callers, self._stamp())
+        return Chunk(number, layout, absorbing, several, labels, kinds, self._stamp())
 
     def _stamp(self) -> tuple[int, int]:
         return self._table.shape_stamp, self._table.user.stamp
@@ -141,12 +139,14 @@ class LabelChunks:
         found.stamp = stamp
         return found, places[: first_of(found.absorbing[places] < 0)]
 
-    def are_alike(self, count: int, draws: Drawable) -> bool:
-        """Whether so many labels, all of a maker's, call the same procedures: then the families of a class are there
-        while it has a member."""
+    def kinds(self, count: int, draws: Drawable) -> tuple[LabelReader, ...]:
+        """The ways in which each of so many labels, all of a maker's, is read: the families of a class are there while
+        it has a member. Raises NotByColumns where labels differ."""
         chunks = [self.chunk(number, draws) for number in range(-(-self._table.count // CHUNK))]
-        callers = sum((chunk.callers for chunk in chunks), Counter[Memo]())
-        return sum(chunk.labels for chunk in chunks) == count and set(callers.values()) == {count}
+        kinds = set[tuple[LabelReader, ...]]().union(*(chunk.kinds for chunk in chunks))
+        if sum(chunk.labels for chunk in chunks) != count or len(kinds) != 1:
+            raise NotByColumns
+        return kinds.pop()
 
     # ------------------------------------------------------------------------------------------- what absorbs
 

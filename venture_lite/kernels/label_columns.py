@@ -265,9 +265,8 @@ class SiteColumns:
             return False
         state = self._state(self._maker)
         try:
-            are_alike = self._chunks.are_alike(state.count, draws)
-            self._fresh_class(state, self._rows.readers, draws)
-            return are_alike
+            self._fresh_class(state, self._chunks.kinds(state.count, draws), draws)
+            return True
         except NotByColumns:
             return False
 
@@ -289,10 +288,7 @@ class SiteColumns:
             chunk, places = self._chunks.together(rows, draws)
             if len(places) < FEW:
                 raise NotByColumns
-            kinds = [self._rows.known(row).kinds for row in rows[: len(places)]]
-            # labels that are read otherwise draw the choices of a fresh class in another order
-            places = places[: first_of(np.array([each != kinds[0] for each in kinds]))]
-            prior = self._fresh_class(state, kinds[0], draws)
+            prior = self._fresh_class(state, self._rows.known(rows[0]).kinds, draws)
             fresh, uniform = prior.drawn_for(len(places))
             columns = [self._chunks.column(chunk, label)[places] for label in state.tables]
             terms = np.array([*columns, prior.terms(chunk.part(places), fresh, len(places))])
@@ -342,7 +338,7 @@ class SiteColumns:
         """Draw labels that are applied, each given those before it: the statistics of the classes are asked. Up to one
         that opens a class, or is the last of its own."""
         model, trace, state = self._model, self._trace, self._state(self._maker)
-        prior = self._fresh_class(state, self._rows.readers, draws)
+        prior = self._fresh_class(state, labels[0].label.kinds, draws)
         tables, moved = list(state.tables), list[bool]()
         places = {table: place for place, table in enumerate(tables)}
         # of each way to be applied the statistics of the classes, with those of a fresh one
@@ -395,10 +391,7 @@ class SiteColumns:
         return prior
 
     def _prior(self, readers: tuple[LabelReader, ...], draws: Drawable) -> FreshClass:
-        found = self._priors.get(readers)
-        if found is None:
-            found = self._priors[readers] = FreshClass(self._plans, readers, draws)
-        return found
+        return self._priors.get(readers) or self._priors.setdefault(readers, FreshClass(self._plans, readers, draws))
 
 
 def _drawn(shares: list[float], own: int, u: float) -> int:

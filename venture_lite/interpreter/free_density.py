@@ -30,6 +30,8 @@ TOLERANCE = 1e-8
 """Of the sum of the magnitudes of a log density's terms."""
 GRADIENTS, SMALL = 1e-6, 1e-3
 """What gradients of one density may differ by, relative to each number, and to the largest times SMALL."""
+SHARE = 0.1
+"""Of the way to a place, how near to it coordinates must come back: near the ends of the floats many are one value."""
 ASIDE, NEARER, TRIES = 0.3, 8.0, 8
 """How far the other place lies, in normal steps of each coordinate; what that is divided by where the density has no
 finite value there, and how often."""
@@ -63,6 +65,13 @@ class FreeValues:
 
     def prepare(self, trace: Trace, principals: Iterable[int]) -> None:
         """The old values are known."""
+
+    def returned(self, node: int) -> np.ndarray:
+        """The free coordinates of the value that a choice has at its coordinates, which rounding makes others."""
+        transform, _, free, is_number = self.stood[node]
+        _, arguments = self._trace.application(node)
+        value = transform.from_free(float(free) if is_number else free.copy(), arguments)
+        return np.asarray(transform.to_free(value, arguments))
 
     def propose(self, node: int, operator: Any, arguments: tuple[Any, ...], old: Any) -> tuple[Any, float]:
         transform, before, free, is_number = self.stood[node]
@@ -100,6 +109,8 @@ class Line:
         steps = np.random.default_rng(0).standard_normal(len(self._start))
         self._way = steps * np.maximum(np.abs(self._start), 1.0)
         self.distance = ASIDE
+        # by distance what was found there
+        self._found: dict[float, tuple[float, np.ndarray] | None] = {}
         if self._at(0.0) is None:
             raise VentureError("the density is not finite where the block stands")
         self._nearest(self._there)
@@ -123,6 +134,11 @@ class Line:
 
     def _at(self, distance: float) -> tuple[float, np.ndarray] | None:
         """The log density at a place, and its gradient; None where they are not finite."""
+        if distance not in self._found:
+            self._found[distance] = self._evaluated(distance)
+        return self._found[distance]
+
+    def _evaluated(self, distance: float) -> tuple[float, np.ndarray] | None:
         with self.model.aside():
             try:
                 self.density.put(self.free(distance))
@@ -149,6 +165,9 @@ class Line:
         proposal.stand(self.density.places)
         for node, (_, _, free, _) in proposal.stood.items():
             free.flat[:] = there[self.density.places[node]]
+            off = np.abs(proposal.returned(node) - free)
+            if (off > SHARE * self.distance * np.abs(self._way[self.density.places[node]]).reshape(free.shape)).any():
+                raise VentureError("a choice is at the end of the floats")
         return interpreted_weights(self.model, list(self.density.places), proposal, by_family=True)
 
     def density_difference(self) -> str | None:

@@ -22,8 +22,11 @@ ALLOWED = 16.0
 
 SLOPE, SMALL = 1e-4, 1e-2
 """What slopes may be off by, relative to themselves, and to the largest of several times SMALL."""
-STEPS = (1e-4, 1e-5, 1e-3, 1e-6, 1e-2, 1e-7)
+STEPS = (1e-4, 1e-5, 1e-3, 1e-6, 1e-2, 1e-7, 1e-1)
 """Lengths of steps of which one must show the slope: a long one meets curvature and kinks, a short one rounding."""
+SHORTER, SPREAD, ALIKE = (0.8, 0.6), 3.0, 1e-2
+"""By how much differences over such parts of a step may differ, relative to themselves, for the step to show a slope,
+and how often what they differ by the slope may be off."""
 
 Along = Callable[[float], Any]
 """A function, of numbers or arrays, at a distance along a line; None where it has no value."""
@@ -71,23 +74,33 @@ def along_line(along: Along) -> Any:
 
 def slope_agrees(along: Along, slope: Any) -> bool | None:
     """True if the slope of a function along a line agrees with its differences over a step of some length, each number
-    of an array with one of its own. None where no difference is known."""
+    of an array with one of its own. None where no step shows a slope."""
     slope = np.asarray(slope)
     allowed = SLOPE * (np.abs(slope) + SMALL * np.max(np.abs(slope), initial=0.0))
-    differences = []
-    agrees = np.zeros(slope.shape, bool)
+    agrees, varies, is_known = np.zeros(slope.shape, bool), np.zeros(slope.shape, bool), False
     for step in STEPS:
-        there, back = along(step), along(-step)
-        if there is None or back is None:
-            continue
-        off = np.abs((np.asarray(there) - back) / (2.0 * step) - slope)
-        differences.append((step, off))
-        agrees |= off <= allowed
+        if (found := _difference(along, step)) is not None:
+            is_known = True
+            varies |= found != 0.0
+            agrees |= np.abs(found - slope) <= allowed
         if agrees.all():
             return True
-    if not differences:
-        return None
-    rounding = along_line(along)
-    for step, off in differences:
-        agrees |= off <= allowed + rounding / step
-    return bool(agrees.all())
+    # of a function that rounding makes flat over short steps, a longer one may show the slope
+    is_shown, least = ~varies if is_known else varies, np.full(slope.shape, np.inf)
+    is_near = np.zeros(slope.shape, bool)
+    for step in STEPS:
+        differences = [_difference(along, part * step) for part in (1.0, *SHORTER)]
+        if any(each is None for each in differences):
+            continue
+        spread, size = np.ptp(differences, axis=0), np.abs(differences[0])
+        shows = (size > 0.0) & (spread <= ALIKE * (size + SMALL * np.max(size, initial=0.0))) & (spread < least)
+        is_near = np.where(shows, np.abs(differences[0] - slope) <= allowed + SPREAD * spread, is_near)
+        least = np.where(shows, spread, least)
+    agrees |= is_near
+    return bool(agrees.all()) if (agrees | is_shown | np.isfinite(least)).all() else None
+
+
+def _difference(along: Along, step: float) -> Any:
+    """The central difference; None where the function has no value."""
+    there, back = along(step), along(-step)
+    return None if there is None or back is None else (np.asarray(there) - back) / (2.0 * step)

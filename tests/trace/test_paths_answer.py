@@ -16,7 +16,7 @@ from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.gradients import Densities
 from venture_lite.blocks.precondition import scale_of
 from venture_lite.errors import Disagreement, InternalError, KernelError
-from venture_lite.interpreter.free_density import Line
+from venture_lite.interpreter.free_density import DensityLine
 from venture_lite.interpreter.rounding import of_arguments, slope_agrees
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.weights import Group, log_density
@@ -170,13 +170,13 @@ def test_a_checked_session_raises(broken: Callable[[Patch], None], monkeypatch: 
 def held(monkeypatch: Patch) -> list[int]:
     """The numbers of choices of the blocks that were held against the interpreter."""
     found: list[int] = []
-    original = Line.density_difference
+    original = DensityLine.density_difference
 
-    def noted(self: Line) -> str | None:
+    def noted(self: DensityLine) -> str | None:
         found.append(len(self.density.places))
         return original(self)
 
-    monkeypatch.setattr(Line, "density_difference", noted)
+    monkeypatch.setattr(DensityLine, "density_difference", noted)
     return found
 
 

@@ -15,7 +15,7 @@ from venture_lite.blocks.minibatch import Minibatch
 from venture_lite.blocks.tape import SMOOTH
 from venture_lite.errors import VentureError
 from venture_lite.interpreter.ancestry import name_of_choice
-from venture_lite.interpreter.free_density import Line
+from venture_lite.interpreter.free_density import DensityLine
 from venture_lite.interpreter.impossible import first_outside
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight
@@ -52,7 +52,7 @@ class Densities:
             if len(self._kept) >= MOST:
                 self._kept.clear()
             found = self._kept[block] = BlockDensity(self.model, block)
-        if not self._is_right(found, DENSITY, lambda: Line(self.model, found).density_difference()):
+        if not self._is_right(found, DENSITY, lambda: DensityLine(self.model, found).density_difference()):
             raise found.disagreement()
         return found
 
@@ -97,7 +97,7 @@ class Densities:
         def difference() -> str | None:
             if (function := density.function()) is None:
                 raise VentureError("no function as all else stands now")
-            return Line(self.model, density).function_difference(partial(_value_of, function), density.sums)
+            return DensityLine(self.model, density).function_difference(partial(_value_of, function), density.sums)
 
         return density.function() if self._is_right(density, FUNCTION, difference) else None
 
@@ -124,7 +124,7 @@ class Densities:
 
     def hessian(self, density: BlockDensity, free: np.ndarray) -> np.ndarray | None:
         """Second derivatives there (D, D), where there is a pass for them; the block stays where it is."""
-        if not self._is_right(density, HESSIAN, lambda: Line(self.model, density).hessian_difference()):
+        if not self._is_right(density, HESSIAN, lambda: DensityLine(self.model, density).hessian_difference()):
             return None
         with self.model.aside():
             return None if self.at(density, free) is None else density.hessian()

@@ -95,7 +95,7 @@ class FreeDensity(Protocol):
     def hessian(self) -> np.ndarray | None: ...
 
 
-class Line:
+class DensityLine:
     """A line in the free coordinates of a block, from where it stands, on which its density is compared; `distance` is
     that of the other place.
 

@@ -243,7 +243,7 @@ class Group:
             weight = self._weigh_together(rows, count)
         except AtLimit:
             terms, weight = np.full(count, -math.inf), self.impossible(rows)
-        except (NotColumnar, RowByRow):
+        except (NotColumnar, RowByRow, VentureError):
             raise
         except Exception as error:
             return f"an error, {error!r}"

@@ -20,7 +20,6 @@ import numpy as np
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.answers import (
     ABSENT,
-    MOST_COMPARED,
     UNDECLARED,
     FoundState,
     difference_of_state,
@@ -28,7 +27,6 @@ from venture_lite.interpreter.answers import (
     spread,
 )
 from venture_lite.interpreter.application import simulate_anew
-from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.readers import ColumnsText
 from venture_lite.interpreter.references import NUMBERS, Operations, References, Value, row_given
@@ -488,14 +486,10 @@ class AnsweredStep:
 
     def _difference(self, population: Population, particles: int, found: Terms | VentureError) -> str | None:
         if isinstance(found, VentureError):
-            # a retained particle has the state of the trace, which met no error
-            strands = range(0 if isinstance(found, KernelError) else min(self._bundle.count, MOST_COMPARED))
-            states = [(self._failed({}, at, self._bundle.count), True) for at in strands]
-        else:
-            failed = [at for at, error in self._failures.items() if not isinstance(error, REJECTING)]
-            states = [(self._failed(population, at, particles), True) for at in failed[:2]]
-            states += [(state, False) for state in self._found(population, particles, found)]
-        told = (difference_of_state(self._model, *each) for each in states)
+            # it is raised, with its place
+            return None
+        states = [] if self._failures else list(self._found(population, particles, found))
+        told = (difference_of_state(self._model, each) for each in states)
         return next((each for each in told if each is not None), None)
 
     def _failed(self, population: Population, particle: int, particles: int) -> FoundState:

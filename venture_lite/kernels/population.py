@@ -492,12 +492,6 @@ class AnsweredStep:
         told = (difference_of_state(self._model, each) for each in states)
         return next((each for each in told if each is not None), None)
 
-    def _failed(self, population: Population, particle: int, particles: int) -> FoundState:
-        """All of a particle that has met an error."""
-        own = partial(self._own, particle * self._bundle.count // particles)
-        terms = [(own(node), None, 0.0) for node in self._choices]
-        return FoundState(self._values(population, particle, own), map(own, self._computed), terms)
-
     def _found(self, population: Population, particles: int, terms: Terms) -> Iterator[FoundState]:
         """A few nodes, in the states of a few particles that have met no error."""
         computed, choices, columns = spread(self._computed), spread(self._choices), spread(population)

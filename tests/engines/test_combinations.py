@@ -24,7 +24,7 @@ from tests.posterior.test_posterior import chain
 from tests.statistics import CONFIRM, assert_chain_agrees, compare_all
 from venture_lite import Venture, VentureWarning
 from venture_lite.audit.invariants import check
-from venture_lite.blocks.linear_block import Inputs
+from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.engines.firefly.firefly import Firefly
 from venture_lite.interpreter.model import Model
 from venture_lite.kernels.formed import BlockForm
@@ -249,7 +249,7 @@ def keep_the_bounds(patch: pytest.MonkeyPatch) -> None:
 
 
 def keep_the_expansion(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Inputs, "are_as_they_were", lambda self: True)
+    patch.setattr(LinearBlock, "is_as_read", lambda self: True)
 
 
 def keep_the_weight(patch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.engines.data_and_sessions import LOGISTIC, NORMAL, ROBUST, classes, node_of, venture
 from venture_lite.audit.invariants import check
-from venture_lite.blocks.linear_block import Inputs, LinearBlock
+from venture_lite.blocks.linear_block import LinearBlock
 from venture_lite.blocks.sections import Sections
 from venture_lite.engines.subsampled.control_variates import Expansion
 from venture_lite.engines.subsampled.subsampled import Subsampled, SubsampledSettings
@@ -42,10 +42,10 @@ def test_the_expansion_follows_what_a_value_between_is_computed_from() -> None:
     assert draws.statistics[1].details["share that differs"] < 0.1
     model = v.traces[0]
     node = node_of(model, "mu")
-    inputs = Inputs(LinearBlock(model, Sections.of(model, [node]), [node]))
-    assert inputs.are_as_they_were()
+    block = LinearBlock(model, Sections.of(model, [node]), [node])
+    assert block.is_as_read()
     v.force("c", 2.5)
-    assert not inputs.are_as_they_were()
+    assert not block.is_as_read()
 
 
 def test_where_an_expansion_is_made_anew_does_not_depend_on_where_the_block_is() -> None:

@@ -6,7 +6,9 @@ vector, its free coordinates being the values themselves.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -17,12 +19,11 @@ from venture_lite.blocks import linear_mode, second
 from venture_lite.blocks.curvature import hessian_by_differences, inverse_root, scaled
 from venture_lite.blocks.distributions import name_of, transform_of
 from venture_lite.blocks.linear import OTHERS, Linear, linear_predictor
-from venture_lite.blocks.sections import SectionKind, Sections
+from venture_lite.blocks.sections import Sections
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.ancestry import name_of_choice
 from venture_lite.interpreter.answers import Differs
 from venture_lite.interpreter.model import GivenValues, Model
-from venture_lite.interpreter.rounding import of_counts
 from venture_lite.interpreter.sources import application_nodes
 from venture_lite.interpreter.weights import log_density
 from venture_lite.procedures.record import Random
@@ -68,6 +69,7 @@ class LinearBlock:
         # each row counts as so many: more than one where rows are a sample
         self.weight = 1.0
         self.kinds = self._believed(sections)
+        self.look()
 
     def _believed(self, sections: Sections) -> list[Linear]:
         """The likelihoods as the text has them. The first readings of a kind of block, and the first after structure
@@ -79,10 +81,8 @@ class LinearBlock:
         names = dict.fromkeys(name_of_choice(trace, node) for node in self.block[:3])
 
         def make() -> list[Linear]:
-            return [
-                linear_predictor(trace, kind.group.site, kind.all_rows(), self.block, sections.order)
-                for kind in sections.kinds
-            ]
+            given = self.block, sections.order
+            return [linear_predictor(trace, kind.group.site, kind.all_rows(), *given) for kind in sections.kinds]
 
         try:
             way = f"linear predictors of {', '.join(names)}"
@@ -91,48 +91,42 @@ class LinearBlock:
             raise NotBelieved(f"the {way} differ from the interpreter", hint=OTHERS) from None
 
     def _difference(self, sections: Sections, found: list[Linear] | VentureError) -> str | None:
-        """What the interpreter finds otherwise of how log densities of some rows change between two values of the
-        block, by which the predictors of these rows move by 1 at most; None where nothing, or it finds none."""
-        if isinstance(found, VentureError) or not any(kind.count for kind in found):
-            return None
-        rng, states = np.random.default_rng(0), []
-        kinds = [
-            (kind, section, np.linspace(0, kind.count - 1, min(kind.count, MOST_ROWS)).astype(int))
-            for kind, section in zip(found, sections.kinds, strict=True)
-        ]
-        try:
-            with self.model.transaction():
-                for _ in range(2):
-                    theta = rng.standard_normal(self.size)
-                    moves = (kind.features[rows] @ self.coefficients(theta, kind).T for kind, _, rows in kinds)
-                    theta /= max((float(np.abs(move).max(initial=1.0)) for move in moves), default=1.0)
-                    values = dict(zip(self.block, self.values(theta), strict=True))
-                    sections.propose(GivenValues(values, counts=False))
-                    states.append(np.concatenate([self._log_densities(theta, *kind) for kind in kinds], axis=1))
-        except VentureError:
-            return None
-        (before, expected_before, size), (after, expected_after, _) = states
-        off = np.abs((after - before) - (expected_after - expected_before))
-        differ = np.count_nonzero(off > TOLERANCE * (1.0 + size + np.abs(before) + np.abs(after)))
-        return f"the changes of {differ} of {len(off)} log densities" if differ else None
-
-    def _log_densities(self, theta: np.ndarray, kind: Linear, section: SectionKind, rows: np.ndarray) -> np.ndarray:
-        """(3, N): of some rows at values (D,) that stand in the trace, the log densities by the predictors, those of
-        the interpreter, and what the rounding of both is relative to besides. NaN where the interpreter's rounding may
-        be large, and a number in the place of minus infinity."""
-        trace, eta = self.model.trace, kind.eta(self.coefficients(theta, kind), rows)
-        found = np.array(self.terms(theta, kind, rows)[0], dtype=np.float64)
-        if kind.predictor.inverse_link is not None:
-            found[np.abs(eta) > MODERATE] = np.nan
-        nodes = [node_at(section.group.site, row) for row in section.rows(rows).tolist()]
-        sizes = [float(np.sum(of_counts(trace.value(node)))) for node in nodes]
-        expected = [log_density(trace, node) for node in nodes]
-        return np.asarray(np.nan_to_num([found, expected, sizes], nan=np.nan, neginf=LEAST))
+        """What the interpreter finds otherwise of the log densities of some rows at two values of the block; None where
+        nothing, or where it has no densities there."""
+        rng, kinds = np.random.default_rng(0), [] if isinstance(found, VentureError) else found
+        picked = [np.linspace(0, kind.count - 1, min(kind.count, MOST_ROWS)).astype(int) for kind in kinds]
+        parts = (np.abs(kind.features[rows]) for kind, rows in zip(kinds, picked, strict=True))
+        largest = max((float(part.max(initial=1.0)) for part in parts), default=1.0)
+        with contextlib.suppress(VentureError), self.model.transaction():
+            for theta in rng.standard_normal((2, self.size)) / largest:
+                values = dict(zip(self.block, self.values(theta), strict=True))
+                sections.propose(GivenValues(values, counts=False))
+                for kind, section, rows in zip(kinds, sections.kinds, picked, strict=False):
+                    terms = np.broadcast_to(self.terms(theta, kind, rows)[0], len(rows)).tolist()
+                    for row, term in zip(section.rows(rows).tolist(), terms, strict=True):
+                        expected = log_density(self.model.trace, node_at(section.group.site, row))
+                        # a probability near 1 may be rounded to it
+                        is_rounded = expected == -math.inf and kind.predictor.inverse_link is not None
+                        if not is_rounded and not section.group.agrees(row, expected, term):
+                            return f"a log density, {expected} and {term}"
+        return None
 
     @property
     def count(self) -> int:
         """Rows of all kinds."""
         return sum(kind.count for kind in self.kinds)
+
+    def look(self) -> None:
+        """Take what stands in the trace now for what was read. A column that has values of the block in some rows
+        changes with these, too."""
+        self._stamps = self._stamps_now()
+
+    def _stamps_now(self) -> list[int]:
+        return [column.stamp for kind in self.kinds for column in kind.columns]
+
+    def is_as_read(self) -> bool:
+        """Whether likelihoods read besides the block's values what they read when these were looked at."""
+        return self._stamps == self._stamps_now()
 
     def bytes_used(self) -> int:
         """Of features that are no view of the trace's columns."""
@@ -315,19 +309,3 @@ def refuse_dependent(model: Model, moved: set[int], block: Sequence[int]) -> Non
             code, slot, _ = trace.decode(node)
             reason = "the distribution of a choice depends on another choice of the block"
             raise KernelError(reason, code.slots[slot].span, "a scope without that choice, and another kernel for it")
-
-
-class Inputs:
-    """What likelihoods read of a linear block's trace besides its values, as it stood when it was looked at. A column
-    that has values of the block in some rows changes with these, too."""
-
-    def __init__(self, block: LinearBlock) -> None:
-        self._columns = [column for kind in block.kinds for column in kind.columns]
-        self.look()
-
-    def look(self) -> None:
-        """Take what stands there now for what was read."""
-        self._stamps = [column.stamp for column in self._columns]
-
-    def are_as_they_were(self) -> bool:
-        return all(column.stamp == stamp for column, stamp in zip(self._columns, self._stamps, strict=True))

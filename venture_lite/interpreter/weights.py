@@ -248,7 +248,7 @@ class Group:
         except Exception as error:
             return f"an error, {error!r}"
         for row, one, other in zip(places[at].tolist(), single, terms[at].tolist(), strict=True):
-            if not self._agree(row, one, other):
+            if not self.agrees(row, one, other):
                 return f"a log density, {other} in place of {one}"
         possible = terms[terms > -math.inf]
         total, size = float(possible.sum()), float(np.abs(possible).sum())
@@ -256,7 +256,7 @@ class Group:
             return f"their sum, {weight.total} in place of {total}"
         return None
 
-    def _agree(self, row: int, one: float, other: float) -> bool:
+    def agrees(self, row: int, one: float, other: float) -> bool:
         """True if two log densities of a row differ by rounding alone."""
         size = 1.0 + abs(one) + abs(other)
         if one == other or abs(one - other) <= TOLERANCE * size:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.linear_block import Inputs, LinearBlock, refuse_dependent
+from venture_lite.blocks.linear_block import LinearBlock, refuse_dependent
 from venture_lite.blocks.linear_mode import is_near_mode
 from venture_lite.blocks.modes import Mode, is_current, mode_of
 from venture_lite.blocks.precondition import LOOKS, Scale, scale_of_linear
@@ -127,7 +127,7 @@ class Firefly:
             return
         if not self.sections.is_valid():
             self._reread(self._sections_now())
-        elif not self._inputs.are_as_they_were():
+        elif not self.linear.is_as_read():
             self._reread(self.sections)
         else:
             self.linear.read_priors()
@@ -149,7 +149,7 @@ class Firefly:
             self._bound()
 
     def _note(self) -> None:
-        self._inputs.look()
+        self.linear.look()
         self._version = self.model.trace.journal.version
 
     def _read(self, sections: Sections) -> None:
@@ -163,7 +163,6 @@ class Firefly:
             self.rows.append(BoundedRows(kind, linear, bound, first))
             first += self.rows[-1].count
         self.count = first
-        self._inputs = Inputs(self.linear)
 
     # -------------------------------------------------------------------------------------------------- set-up
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.blocks.linear_block import Inputs, LinearBlock, NotBelieved
+from venture_lite.blocks.linear_block import LinearBlock, NotBelieved
 from venture_lite.blocks.sections import NoBorder, Sections
 from venture_lite.engines.mh import scaled
 from venture_lite.engines.subsampled.control_variates import Expansion
@@ -66,14 +66,13 @@ class Read:
 
     sections: Sections
     expansion: Expansion | None
-    # the linear predictors, where control variates or bounds are made of them, and what they were read from
+    # the linear predictors, where control variates or bounds are made of them
     linear: LinearBlock | None
-    inputs: Inputs | None
     # bounds on the terms, for the rule that holds for any distribution
     reach: Reach | None
 
     def are_as_they_were(self) -> bool:
-        return self.inputs is None or self.inputs.are_as_they_were()
+        return self.linear is None or self.linear.is_as_read()
 
     def bytes_used(self) -> int:
         """Of what is kept by rows, and of features that are no view of the trace's columns."""
@@ -143,8 +142,8 @@ class Subsampled(BlockKernel):
                 if decision.above:
                     read.sections.stand_at_new()
                     change.keep()
-                    if read.inputs is not None:
-                        read.inputs.look()
+                    if read.linear is not None:
+                        read.linear.look()
         except VentureError as error:
             if not read.sections.rejects(error):
                 raise
@@ -215,15 +214,14 @@ class Subsampled(BlockKernel):
 
     def _made(self, sections: Sections, block: tuple[int, ...], before: Read | None) -> Read:
         settings = self.settings
-        linear = inputs = expansion = reach = None
+        linear = expansion = reach = None
         if settings.proxy or settings.bernstein:
             linear = LinearBlock(self.model, sections, block)
-            inputs = Inputs(linear)
             expansion = self._expansion(linear, block, before) if settings.proxy else None
         if linear is not None and settings.bernstein and settings.tolerance:
             reach = Reach(linear, linear.present())
             reach.refuse_unbounded(sections, of_residuals=settings.proxy)
-        return Read(sections, expansion, linear, inputs, reach)
+        return Read(sections, expansion, linear, reach)
 
     def _expansion(self, linear: LinearBlock, block: tuple[int, ...], before: Read | None) -> Expansion:
         found = None if before is None else before.expansion

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import pytest
 
 from venture_lite import Venture, VentureError, VentureWarning
 from venture_lite.audit.snapshot import snapshot
+from venture_lite.blocks.single_conditionals import GivenSingle
 from venture_lite.engines.compiled import rounds
 from venture_lite.engines.compiled.compiled import proposers_of
 from venture_lite.engines.compiled.mixture import CompiledProposal
 from venture_lite.engines.compiled.standing import StateProposal
+from venture_lite.errors import Disagreement
 from venture_lite.interpreter.selection import in_order
 
 ROOT = Path(__file__).parents[2]
@@ -347,6 +350,20 @@ def test_what_is_worse_than_the_t_in_the_frame_is_not_kept() -> None:
     assert draws.statistics[0].accepted > 500
     # posterior of one level: five standard errors, were a fifth of the draws independent
     assert abs(draws["(x 9)"].mean() - 0.8 * 9) < 5.0 * math.sqrt(0.8 / 200)
+
+
+@pytest.mark.parametrize("wrong", [0, 1], ids=["slope", "curvature"])
+def test_derivatives_of_a_frame_answer_to_the_interpreter(wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = GivenSingle.along
+
+    def along(self: GivenSingle, free: float, terms: Sequence[int] | None = None) -> tuple[float, float]:
+        slope, curve = found(self, free, terms)
+        return (1.1 * slope, curve) if wrong == 0 else (slope, 1.1 * curve)
+
+    venture = compiled(CONJUGATE, "(compile p x all 'worlds 100)", y=1.0)
+    monkeypatch.setattr(GivenSingle, "along", along)
+    with pytest.warns(Disagreement, match="frames of x"):
+        venture.infer("(compiled_mh p x all 1)")
 
 
 @pytest.mark.thorough

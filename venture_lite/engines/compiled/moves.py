@@ -18,6 +18,7 @@ from venture_lite.blocks.gradients import Densities
 from venture_lite.engines.compiled.alone import StraightProposal
 from venture_lite.engines.compiled.mixture import Outside, are_near
 from venture_lite.engines.compiled.proposer import Proposer
+from venture_lite.engines.compiled.reading import BlockReader
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.impossible import first_outside
 from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Interpreted, Metropolis, Move
@@ -62,6 +63,8 @@ class CompiledMH(BlockKernel):
         self._metropolis = Metropolis(model)
         self._densities = Densities(model, "compiled_mh", warn)
         self._rows = 0
+        # the reader that has answered to the interpreter last
+        self._answered: BlockReader | None = None
         self._left = LastState[Stand](model.trace.journal)
         self._transitions = self._still = self._longest = 0
         self._total, self._largest = 0.0, -math.inf
@@ -103,6 +106,7 @@ class CompiledMH(BlockKernel):
     def step(self, nodes: list[int], at: Selection) -> bool:
         self.proposal.block, self.proposal.proposer = in_order(self.model, nodes), self.proposer
         self._at = at
+        self._answer()
         density = self._density()
         try:
             moved = self._stepped(at) if density is None else self._moved(density)
@@ -110,6 +114,12 @@ class CompiledMH(BlockKernel):
             moved = False
         self._count(moved)
         return moved
+
+    def _answer(self) -> None:
+        """Once for each reader, before it is used."""
+        if not self.proposer.reads_states and (reader := self.proposal.reader()[0]) is not self._answered:
+            self._answered = reader
+            reader.answer()
 
     def _stepped(self, at: Selection) -> bool:
         """A transition choice by choice."""

@@ -6,8 +6,9 @@ that it proposes.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,8 +28,15 @@ from venture_lite.blocks.input_names import apart, each_number
 from venture_lite.blocks.single_conditionals import GivenSingle
 from venture_lite.blocks.worlds import Blanket, Features, PortKey, RunReader, Worlds, all_above, names_of
 from venture_lite.engines.compiled.frame import LOCATIONS, BlockFrame, raw
+from venture_lite.errors import VentureError
+from venture_lite.interpreter.free_density import DensityLine
+from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.weights import Weight
 from venture_lite.procedures.transforms import free_of_rows
 from venture_lite.trace.nodes import site_of
+
+WorldsAt = Callable[[np.ndarray], Worlds]
+"""The one world in which a body stands at free coordinates (1, D)."""
 
 LEAST = 1e-12
 """Beside what a logarithm is taken of."""
@@ -45,6 +53,26 @@ class BlockReading:
     normal: Normal | None = None
     # frames of the body of one state, by the coordinates of its heads
     bodies: dict[tuple[float, ...], StateNormal] = field(default_factory=dict)
+
+
+class BodyDensity:
+    """The density of a body in the state that the trace is in, with the derivatives by which its frame is found."""
+
+    def __init__(self, model: Model, body: list[int], conditionals: Conditionals, worlds_at: WorldsAt) -> None:
+        self._density, self._conditionals, self._worlds_at = BlockDensity(model, body), conditionals, worlds_at
+        self.places, self.present, self.put = self._density.places, self._density.present, self._density.put
+
+    def evaluate(self) -> tuple[Weight, np.ndarray]:
+        weight, _ = self._density.evaluate()
+        return weight, self._derivatives()[0][0]
+
+    def hessian(self) -> np.ndarray:
+        return np.asarray(self._derivatives()[1][0])
+
+    def _derivatives(self) -> tuple[np.ndarray, np.ndarray]:
+        free = self._density.present()[None]
+        given = self._conditionals.single() or self._conditionals.given(self._worlds_at(free))
+        return given.at(np.arange(1), free)
 
 
 class BlockReader:
@@ -72,6 +100,22 @@ class BlockReader:
         if self.body:
             self._conditionals = Conditionals(BlockDensity(blanket.model, self.body), blanket.places)
             self._keys = [self._key(site) for site in self._conditionals.sites()]
+
+    def answer(self) -> None:
+        """Hold the derivatives that the body's frame is found by against differences of its density, if that is due. A
+        proposal is weighed by the interpreter's density whatever its frame is: where they differ it fits worse."""
+        blanket, answers = self.blanket, self.blanket.model.answers
+        key = ("frames", *map(site_of, self.body))
+        if not self.body or self.heads or not answers.due(key):
+            return
+
+        def worlds_at(free: np.ndarray) -> Worlds:
+            return blanket.placed(self.frame.put(blanket.block, 1, self._of_body(free)), None)
+
+        with answers.comparing(), contextlib.suppress(VentureError):
+            line = DensityLine(blanket.model, BodyDensity(blanket.model, self.body, self._conditionals, worlds_at))
+            difference = line.density_difference() or line.hessian_difference()
+            answers.judge(key, f"frames of {', '.join(names_of(blanket.model, self.body[:3]))}", difference)
 
     def _key(self, site: int) -> PortKey:
         """That of the port at a site."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from venture_lite.blocks.sections import Sections
 from venture_lite.errors import Disagreement, InternalError
 from venture_lite.interpreter.answers import interpreted_weights
 from venture_lite.interpreter.model import GivenValues
+from venture_lite.procedures.predictor import LinearPredictor
 
 SIZE = 4
 BEFORE = """
@@ -233,6 +236,29 @@ def test_what_columns_cannot_hold_is_refused_with_a_reason(predictor: str, messa
     with pytest.raises(VentureError, match=message):
         block_of(v, "w")
     v.infer("(mh default one 'drift 0.1 'precondition 2)")
+
+
+def test_a_vector_that_all_rows_share_is_none_of_rows_numbers() -> None:
+    """A likelihood's argument that has as many numbers as there are rows."""
+    v = Venture(seed=1)
+
+    def taylor(value: Any, mean: Any, prices: Any) -> tuple[Any, Any, Any]:
+        away, precision = value - mean, np.sum(prices)
+        return -0.5 * precision * away**2, precision * away, np.full(np.shape(away), -precision)
+
+    v.register(
+        "priced",
+        simulate=lambda rng, mean, prices: rng.normal(mean, 1.0),
+        log_density=lambda value, mean, prices: float(-0.5 * np.sum(prices) * (value - mean) ** 2),
+        arguments=["mean", "prices"],
+        predictor=LinearPredictor(0, taylor, lambda *given: 1.0, lambda *given: (np.inf, 0.0), is_quadratic=True),
+    )
+    text = "[assume w (normal 0 1)] for n in 1...3: [observe (priced (* {x[n]} w) {p}) 1]"
+    v.execute(text, x=[1.0, 2.0, 3.0], p=np.arange(1.0, 4.0))
+    block = block_of(v, "w")
+    (kind,) = block.kinds
+    rows = np.array([0, 2])
+    assert np.allclose(block.terms(np.ones(1), kind, rows)[0], np.array(block.terms(np.ones(1), kind)[0])[rows])
 
 
 @pytest.mark.parametrize(

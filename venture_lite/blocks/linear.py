@@ -67,6 +67,8 @@ class Linear:
     values: np.ndarray
     # the other arguments of the record in their order, each (rows, ...) or one value; None in the predictor's place
     others: tuple[Any, ...]
+    # which of these differ between rows
+    lifted: tuple[bool, ...]
     # columns that all of this was read from
     columns: tuple[Column, ...]
 
@@ -95,12 +97,9 @@ class Linear:
 
     def given(self, eta: Any, rows: Any = slice(None)) -> tuple[Any, ...]:
         """The arguments of the predictor's functions, the value first."""
-        taken = [self._taken(other, rows) for other in self.others]
+        taken = [other[rows] if up else other for other, up in zip(self.others, self.lifted, strict=True)]
         taken[self.predictor.argument] = eta
         return (self.values[rows], *taken)
-
-    def _taken(self, other: Any, rows: Any) -> Any:
-        return other[rows] if isinstance(other, np.ndarray) and len(other) == len(self.values) else other
 
 
 def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[int], moving: Iterable[int]) -> Linear:
@@ -125,13 +124,13 @@ def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[in
         eta = reading.through_link(arguments[known.argument], known.inverse_link)
         features, offset = reading.design(reading.affine(eta), known.is_vector)
         arguments[known.argument] = None
-        others = tuple(value for value, _ in reading.plain(arguments))
+        others, lifted = zip(*reading.plain(arguments), strict=True)
         values = np.asarray(trace.column(site).gather(rows))
     except NotLinear as error:
         raise KernelError(f"{record.name} does not read the block linearly: {error}", slot.span, OTHERS) from None
     except (NotColumnar, RowByRow):
         raise KernelError(f"the arguments of {record.name} are no columns of numbers", slot.span, OTHERS) from None
-    return Linear(known, features, offset, values, others, (trace.column(site), *reading.operations.columns))
+    return Linear(known, features, offset, values, others, lifted, (trace.column(site), *reading.operations.columns))
 
 
 class _Reading:

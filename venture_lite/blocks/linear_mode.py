@@ -240,4 +240,4 @@ def _of_rows(kind: Linear, rows: np.ndarray) -> Linear:
     offset: Any = kind.offset
     if isinstance(offset, np.ndarray) and offset.ndim == 1 + kind.predictor.is_vector:
         offset = offset[rows]
-    return Linear(kind.predictor, kind.features[rows], offset, values, tuple(others), kind.columns)
+    return Linear(kind.predictor, kind.features[rows], offset, values, tuple(others), kind.lifted, kind.columns)

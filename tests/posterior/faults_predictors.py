@@ -102,7 +102,8 @@ OTHER_ROWS = (
     ),
     effects(
         "effects_where_a_row_in_the_middle_is_odd", "(poisson (exp (* 0.3 eta)))", odd_one(25, 12, 1, 2),
-        [float(n % 4) for n in range(25)], poisson, "(subsampled_mh w one 5 0 'drift 1 'proxy 14)",
+        [float(n % 4) for n in range(25)], poisson,
+        "(cycle ((subsampled_mh w 1 5 0 'drift 1.2 'proxy 6) (mh w 2 'drift 1.2 6)) 1)",
     ),
     effects(
         "effects_where_two_of_many_rows_are_odd", "(student_t 4 eta 0.7)", [2, *odd_one(41, 40, 2, 1)],

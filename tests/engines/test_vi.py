@@ -199,7 +199,7 @@ def test_the_minibatches_of_a_pass_make_all_observations() -> None:
     densities = Densities(model, "vi", warnings.warn)
     nodes = [node for node in model.trace.default.everything() if not _is_named(model, node, "free")]
     density = densities.of(nodes)
-    batches = Minibatches(density.rows_of_terms(), 0, rng)
+    batches = Minibatches(density.terms, 0, rng)
     assert batches.count == 73
     free = density.present() + 0.1
     whole = densities.evaluate(density, free)

@@ -273,7 +273,7 @@ def test_a_site_is_one_term() -> None:
     assumed, observed = WIDE["latent values in the same block as what they share"]
     venture.execute(f"{assumed} for n in 1...60: {observed}", Y=np.zeros(60))
     density = BlockDensity(venture.traces[0], venture.traces[0].trace.default.everything())
-    assert [kind.count for kind in density._terms] == [60]
+    assert [kind.count for kind in density.terms] == [60]
     assert density.rows == 61 + 60
 
 

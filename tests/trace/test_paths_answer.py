@@ -218,7 +218,7 @@ def test_draws_are_those_of_a_session_that_compares_nothing(monkeypatch: Patch) 
     """To the last bit: no random number is taken, and no value is left behind."""
     kernel = "(nuts default all 'adapt 20 'step 0.3 1)"
     compared = [mean(long(30), kernel, draws=60), mean(session(STEPS, Y=[0.5] * 60), kernel, "(x 30)", 60)]
-    monkeypatch.setattr(gradients.Densities, "_is_right", lambda *given: True)
+    monkeypatch.setattr(gradients, "is_right", lambda *given: True)
     monkeypatch.setattr(Group, "_answer", lambda *given: None)
     assert compared == [mean(long(30), kernel, draws=60), mean(session(STEPS, Y=[0.5] * 60), kernel, "(x 30)", 60)]
 
@@ -238,6 +238,11 @@ DELICATE = {
         "[assume m (normal 0 1)] [observe (multivariate_normal (vector m m) "
         "(matrix (list 1 0.9999999999) (list 0.9999999999 1))) (vector 0.5 0.5)]"
     ),
+    "what would be drawn anew if a type changed": (
+        "[assume makers (map (lambda (a) (make_beta_bernoulli a 1)) (list 1.5 (gamma 2 2) (gamma 2 2)))]"
+        "[assume x ((lookup makers 0))] [assume y ((lookup makers 0))] [observe (flip (if x 0.9 0.2)) true]"
+        "[condition (or (flip 0.01) x y)]"
+    ),
     "no slope": "[assume m (normal 0 1)] [observe (normal (* 0 m) 1) 0.5]",
 }
 
@@ -246,7 +251,7 @@ DELICATE = {
 def test_there_is_no_false_alarm(name: str) -> None:
     """Warnings of a disagreement are errors in tests."""
     given = {"X": np.linspace(-1.0, 1.0, 200)} if "{X" in DELICATE[name] else {}
-    session(DELICATE[name], **given).infer("(do (hmc default all 1e-4 2 3) (optimize default all))")
+    session(DELICATE[name], **given).infer("(do (hmc (choices 'smooth) all 1e-4 2 3) (optimize (choices 'smooth) all))")
 
 
 def test_slopes_are_told_from_differences() -> None:

@@ -76,10 +76,11 @@ class BlockDensity:
         self._kinds = tuple(dict.fromkeys(kind for kind, _, _ in self._moved))
         # those of the block itself
         self._choices = [kind for kind in self._kinds if kind.coordinates]
-        self._terms = list(self._absorbing(scaffold))
+        # the rows that weigh the change, by kind
+        self.terms = list(self._absorbing(scaffold))
         # rows whose densities one evaluation takes
-        self.rows = len(scaffold.principals) + sum(kind.count for kind in self._terms)
-        self._terms += [
+        self.rows = len(scaffold.principals) + sum(kind.count for kind in self.terms)
+        self.terms += [
             RowKind(self._state, run, run.rows, run.at, is_apart=True) for run in runs_alike(trace, self._apart)
         ]
         self._forward: list[PassStep] = []
@@ -93,7 +94,7 @@ class BlockDensity:
         # those that keep what does not depend on the block
         self._keeping: list[RowKind] = []
         # whether its rows are few enough to go one by one, and how often it was moved by paths
-        self.is_small, self.moves = is_small(self._moved, self._terms), 0
+        self.is_small, self.moves = is_small(self._moved, self.terms), 0
         # the whole as one function, once it was asked for; None where there is none
         self._whole: BlockFunction | None = None
         self._has_whole = False
@@ -102,21 +103,13 @@ class BlockDensity:
 
     def kind(self) -> tuple[Hashable, ...]:
         """Equal in blocks that read alike: sites, types of columns, and how many rows there are, up to MOST_ROWS."""
-        kinds = (*self._kinds, *self._terms)
+        kinds = (*self._kinds, *self.terms)
         return tuple(
             [(kind.site, min(kind.count, MOST_ROWS + 1), *[column.kind for column in kind.columns()]) for kind in kinds]
         )
 
-    def disagreement(self) -> KernelError:
-        """What is raised where the passes are wrong."""
-        return self._refused(self._block[0], "its density and derivatives are not those of the interpreter's density")
-
     def is_valid(self) -> bool:
         return self._stamp == self.model.trace.structure_stamp()
-
-    def coordinates_of(self, node: int) -> slice:
-        """The free coordinates of one choice of the block."""
-        return self._coordinates[node][0]
 
     def furthest(self, way: np.ndarray) -> int:
         """The choice that a way in free coordinates (D,) takes furthest, one whose support has an edge if there is one:
@@ -134,21 +127,21 @@ class BlockDensity:
         trace = self.model.trace
         if scaffold.structural or scaffold.brush:
             node = next(iter(scaffold.structural), block[0])
-            raise self._refused(
+            raise self.refused(
                 node, f"the density may jump: {self._decided(node)} depends on {self._named(node, block)}"
             )
         for node in scaffold.absorbing:
             if is_maker_application(trace, node):
                 name = name_of(trace.application(node)[0])
-                raise self._refused(node, f"what {name} is given depends on {self._named(node, block)}")
+                raise self.refused(node, f"what {name} is given depends on {self._named(node, block)}")
         for node in scaffold.principals:
             operator, _ = trace.application(node)
             if not isinstance(operator, Random):
-                raise self._refused(node, f"{name_of(operator)} has no density of its own")
+                raise self.refused(node, f"{name_of(operator)} has no density of its own")
             if operator.transform is None:
-                raise self._refused(node, f"{operator.name} is discrete", "gibbs, or mh")
+                raise self.refused(node, f"{operator.name} is discrete", "gibbs, or mh")
         if len(scaffold.pending) > MANY:
-            raise self._refused(block[0], "what is computed from the block is stored in too many rows")
+            raise self.refused(block[0], "what is computed from the block is stored in too many rows")
 
     def _decided(self, node: int) -> str:
         """What a node's predicate, operator or key decides."""
@@ -168,7 +161,7 @@ class BlockDensity:
         found = next((each for each in islice(above, MANY) if each in held), None)
         return "the block" if found is None else name_of_choice(trace, found)
 
-    def _refused(self, node: int, reason: str, instead: str | None = INSTEAD) -> KernelError:
+    def refused(self, node: int, reason: str, instead: str | None = INSTEAD) -> KernelError:
         code, slot, row = self.model.trace.decode(node)
         return KernelError(reason, code.slots[slot].span, instead, self.model.trace.call_chain(code, slot, row))
 
@@ -263,7 +256,7 @@ class BlockDensity:
     def _bind(self) -> None:
         """Print what is called for the columns as they stand."""
         self.answered.clear()
-        parts = [*self._moved, *((kind, 0, kind.count) for kind in self._terms)]
+        parts = [*self._moved, *((kind, 0, kind.count) for kind in self.terms)]
         kinds = dict.fromkeys(kind for kind, _, _ in parts)
         wide = {kind for kind, start, stop in parts if stop - start > NARROW}
         for kind in kinds:
@@ -275,7 +268,7 @@ class BlockDensity:
             forward, backward = self._steps(turns)
             self._forward += forward
             self._backward[:0] = backward
-        for kind in self._terms:
+        for kind in self.terms:
             if kind.is_maker:
                 self._forward += kind.steps(0, kind.count, False)[0]
             size = CHUNK if kind.count > 2 * CHUNK else kind.count
@@ -345,7 +338,7 @@ class BlockDensity:
         if not self._has_whole:
             self._has_whole = True
             with contextlib.suppress(NotOneFunction):
-                self._whole = BlockFunction(self._state, self._moved, self._turns, self._terms, self.size)
+                self._whole = BlockFunction(self._state, self._moved, self._turns, self.terms, self.size)
         return None if self._whole is None else self._whole.now()
 
     def sums(self, free: np.ndarray) -> dict[int, float]:
@@ -368,16 +361,12 @@ class BlockDensity:
         if self._apart:
             return BlockDensity(self.model, self._block, whole=True).hessian()
         self._look()
-        return second.hessian(self._state, self.size, self._moved, self._terms)
+        return second.hessian(self._state, self.size, self._moved, self.terms)
 
     @property
     def is_put_over(self) -> bool:
         """Whether putting it leaves nothing of where it was put before: all that moves are numbers."""
-        return not any(kind.is_maker for kind in self._terms) and all(kind.column.kind is float for kind in self._kinds)
-
-    def rows_of_terms(self) -> list[RowKind]:
-        """The rows that weigh the change, by kind."""
-        return self._terms
+        return not any(kind.is_maker for kind in self.terms) and all(kind.column.kind is float for kind in self._kinds)
 
     def passes(self) -> tuple[int, list[Stretch], list[RowKind]]:
         """How many places move, the rows that do, parents first, and those that weigh the change.
@@ -386,10 +375,10 @@ class BlockDensity:
         """
         if self._apart:
             return BlockDensity(self.model, self._block, whole=True).passes()
-        for kind in self._terms:
+        for kind in self.terms:
             if kind.is_maker:
-                raise self._refused(kind.node(0), f"the parameters of {kind.operator.name} depend on the block")
-        return self._state.nowhere, self._moved, self._terms
+                raise self.refused(kind.node(0), f"the parameters of {kind.operator.name} depend on the block")
+        return self._state.nowhere, self._moved, self.terms
 
     def _look(self) -> None:
         if self._seen != Column.reshaped:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
 from venture_lite.blocks.block_function import FAILURES, DensityFunction
+from venture_lite.blocks.block_text import ArrayFunction
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.distributions import refuse_discrete
 from venture_lite.blocks.minibatch import Minibatch
 from venture_lite.blocks.tape import SMOOTH
 from venture_lite.errors import VentureError
-from venture_lite.interpreter.ancestry import name_of_choice
-from venture_lite.interpreter.free_density import DensityLine
-from venture_lite.interpreter.impossible import first_outside
+from venture_lite.interpreter.free_density import DENSITY, FUNCTION, HESSIAN, DensityLine, is_right
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight
 
@@ -24,11 +22,6 @@ MOST = 10_000
 """Blocks whose densities are kept."""
 FEW_MOVES, FEWER_MOVES = 20, 3
 """Moves after which one of many blocks, and a block of many rows, is worth the print of its function."""
-
-DENSITY, FUNCTION, HESSIAN = "the log density and its slopes", "the function of the log density", "second derivatives"
-"""What is compared with the interpreter's log density."""
-MOST_UNANSWERED = 3
-"""Tries to compare something of a block, whose density has no value there, until it is believed."""
 
 
 class Densities:
@@ -52,31 +45,9 @@ class Densities:
             if len(self._kept) >= MOST:
                 self._kept.clear()
             found = self._kept[block] = BlockDensity(self.model, block)
-        if not self._is_right(found, DENSITY, lambda: DensityLine(self.model, found).density_difference()):
-            raise found.disagreement()
+        if not is_right(self.model, found, DENSITY, DensityLine.density_difference):
+            raise found.refused(block[0], "its density and derivatives are not those of the interpreter's density")
         return found
-
-    def _is_right(self, density: BlockDensity, what: str, difference: Callable[[], str | None]) -> bool:
-        """True if something of a density agrees with the interpreter's. Of blocks of one kind the first are compared,
-        each once it has a value around the place where it stands."""
-        answers, known = self.model.answers, density.answered
-        if what in known and not answers.always:
-            return known[what]
-        key, block = (what, *density.kind()), list(density.places)
-        if answers.due(key) and first_outside(self.model, block) is None:
-            density.unanswered += 1
-            with answers.comparing(), contextlib.suppress(VentureError):
-                try:
-                    found = difference()
-                except VentureError:
-                    raise
-                except Exception as error:
-                    found = f"an error, {error!r}"
-                density.unanswered -= 1
-                known[what] = answers.judge(key, f"{what} of {name_of_choice(self.model.trace, block[0])}", found)
-        if answers.settled(key) or density.unanswered >= MOST_UNANSWERED:
-            known.setdefault(what, not answers.failed(key))
-        return not answers.failed(key)
 
     def refuse(self, nodes: list[int]) -> None:
         """Raises KernelError where a block cannot be moved."""
@@ -94,12 +65,12 @@ class Densities:
     def _right_function(self, density: BlockDensity) -> DensityFunction | None:
         """The function of a density; None where there is none, or where it is wrong."""
 
-        def difference() -> str | None:
-            if (function := density.function()) is None:
-                raise VentureError("no function as all else stands now")
-            return DensityLine(self.model, density).function_difference(partial(_value_of, function), density.sums)
+        def made() -> ArrayFunction | None:
+            function = density.function()
+            return None if function is None else partial(_value_of, function)
 
-        return density.function() if self._is_right(density, FUNCTION, difference) else None
+        right = is_right(self.model, density, FUNCTION, lambda found: found.function_difference(made, density.sums))
+        return density.function() if right else None
 
     def by(self, function: DensityFunction, density: BlockDensity, free: np.ndarray) -> tuple[float, np.ndarray] | None:
         """The log density there and its gradient by a function, which may say nothing; the block stays where it is."""
@@ -124,7 +95,7 @@ class Densities:
 
     def hessian(self, density: BlockDensity, free: np.ndarray) -> np.ndarray | None:
         """Second derivatives there (D, D), where there is a pass for them; the block stays where it is."""
-        if not self._is_right(density, HESSIAN, lambda: DensityLine(self.model, density).hessian_difference()):
+        if not is_right(self.model, density, HESSIAN, DensityLine.hessian_difference):
             return None
         with self.model.aside():
             return None if self.at(density, free) is None else density.hessian()

@@ -329,7 +329,7 @@ def _begun(densities: Densities, nodes: list[int], look: Look, scales: FirstScal
 
 
 def _note_scales(density: BlockDensity, nodes: list[int], normal: PathNormal, scales: FirstScales) -> None:
-    where = {node: density.coordinates_of(node) for node in nodes}
+    where = density.places
     variances = normal.variances()
     scales.variances.update((node, variances[taken]) for node, taken in where.items())
     if density.size <= MOST_CURVED:

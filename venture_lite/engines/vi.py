@@ -100,7 +100,7 @@ class Variational(BlockKernel):
         return Course("by a normal that is fitted to it")
 
     def _minibatches(self, density: BlockDensity) -> Minibatches:
-        terms = density.rows_of_terms()
+        terms = density.terms
         return Minibatches(terms, density.rows - sum(kind.count for kind in terms), self.model.trace.rng)
 
     # ------------------------------------------------------------------------------------------------ drawing

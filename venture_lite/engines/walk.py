@@ -106,7 +106,7 @@ class PreconditionedDrift(Drift):
         super().prepare(trace, nodes)
         step = self.sigma * (root @ self.normal(len(root)))
         density = self.preconditioner.densities.of(nodes)
-        self._steps = {node: step[density.coordinates_of(node)] for node in nodes}
+        self._steps = {node: step[density.places[node]] for node in nodes}
 
     def formula(self, *of: Any) -> None:
         """The steps of a block are drawn together."""

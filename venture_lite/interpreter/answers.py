@@ -146,12 +146,14 @@ class Answers:
 
 
 def interpreted_weights(
-    model: Model, block: list[int], proposal: Proposal, by_family: bool = False
+    model: Model, block: list[int], proposal: Proposal, moves_numbers: bool = False
 ) -> tuple[Weight, Weight]:
     """The log density of a block of choices together with that of all that reads it (the densities of the block's own
     choices only where `proposal.counts`): in the present state, and with the values that the proposal gives, to which
-    the proposal's own log ratio is added. Nothing changes, the state of the generator included. With `by_family` the
-    many users of a family are weighed together.
+    the proposal's own log ratio is added. Nothing changes, the state of the generator included.
+
+    With `moves_numbers` the proposal changes neither types nor structure: the many users of a family are weighed
+    together, and what would be drawn anew stays.
 
     This is the interpreter's result, which fast ways are compared with. Raises VentureError where the interpreter does.
     """
@@ -160,7 +162,9 @@ def interpreted_weights(
     before = generator.state
     try:
         with model.transaction():
-            scaffold = Builder(trace, by_family=by_family).build(block)
+            scaffold = Builder(trace, by_family=moves_numbers).build(block)
+            if moves_numbers and scaffold.structural:
+                scaffold = Builder(trace, by_family=True, by_value=True).build(block)
             proposal.prepare(trace, scaffold.principals)
             old = model.regenerator.detach(scaffold, proposal.counts)
             for users in scaffold.users:

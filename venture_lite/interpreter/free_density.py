@@ -6,14 +6,17 @@ between both. The other place is a fixed one, and no number is taken from the tr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from venture_lite.errors import InternalError, VentureError
+from venture_lite.interpreter.ancestry import name_of_choice
 from venture_lite.interpreter.answers import interpreted_weights, magnitude
+from venture_lite.interpreter.impossible import first_outside
 from venture_lite.interpreter.rounding import along_line, slope_agrees
 from venture_lite.interpreter.weights import Weight, log_density
 from venture_lite.procedures.record import Random
@@ -25,6 +28,11 @@ if TYPE_CHECKING:
     from venture_lite.interpreter.model import Model
 
 Made = TypeVar("Made")
+
+DENSITY, FUNCTION, HESSIAN = "the log density and its slopes", "the function of the log density", "second derivatives"
+"""What is compared."""
+MOST_UNANSWERED = 3
+"""Tries to compare something of a block, whose density has no value where it stands, until it is believed."""
 
 TOLERANCE = 1e-8
 """Of the sum of the magnitudes of a log density's terms."""
@@ -85,6 +93,12 @@ class FreeDensity(Protocol):
 
     # the free coordinates of each choice
     places: dict[int, slice]
+    # by what is compared: whether it agrees with the interpreter; and how often that could not be said
+    answered: dict[str, bool]
+    unanswered: int
+
+    def kind(self) -> tuple[Hashable, ...]:
+        """Equal in blocks that read alike."""
 
     def present(self) -> np.ndarray: ...
 
@@ -95,29 +109,48 @@ class FreeDensity(Protocol):
     def hessian(self) -> np.ndarray | None: ...
 
 
-class DensityLine:
-    """A line in the free coordinates of a block, from where it stands, on which its density is compared; `distance` is
-    that of the other place.
+def is_right(model: Model, density: FreeDensity, what: str, difference: Callable[[DensityLine], str | None]) -> bool:
+    """True if something of a density agrees with the interpreter's. Of blocks of one kind the first are compared, each
+    once its density has a value around the place where it stands."""
+    answers, known = model.answers, density.answered
+    if what in known and not answers.always:
+        return known[what]
+    key, block = (what, *density.kind()), list(density.places)
+    if answers.due(key) and first_outside(model, block) is None:
+        density.unanswered += 1
+        with answers.comparing(), suppress(VentureError):
+            try:
+                found = difference(DensityLine(model, density))
+            except VentureError:
+                raise
+            except Exception as error:
+                found = f"an error, {error!r}"
+            density.unanswered -= 1
+            known[what] = answers.judge(key, f"{what} of {name_of_choice(model.trace, block[0])}", found)
+    if answers.settled(key) or density.unanswered >= MOST_UNANSWERED:
+        known.setdefault(what, not answers.failed(key))
+    return not answers.failed(key)
 
-    Where a method compares, it returns what differs, in words, and None where nothing does.
+
+class DensityLine:
+    """A block's density on a line through its free coordinates, from where the block stands to another place.
+
+    Where a method compares, it returns what differs, in words, and None where nothing does. It raises VentureError
+    where no place on the line has a finite density. Mutable: the other place comes nearer until one is found.
     """
 
     def __init__(self, model: Model, density: FreeDensity) -> None:
-        """Raises VentureError where no place on the line has a finite density."""
         self.model, self.density = model, density
         self._start = density.present()
         steps = np.random.default_rng(0).standard_normal(len(self._start))
         self._way = steps * np.maximum(np.abs(self._start), 1.0)
+        # of the other place
         self.distance = ASIDE
         # by distance what was found there
         self._found: dict[float, tuple[float, np.ndarray] | None] = {}
-        if self._at(0.0) is None:
-            raise VentureError("the density is not finite where the block stands")
-        self._nearest(self._there)
 
     def _nearest(self, found: Callable[[], Made]) -> Made:
-        """What there is at the other place, brought nearer until there is something. Raises VentureError where there is
-        nothing around the block."""
+        """What there is at the other place, brought nearer until there is something."""
         for _ in range(TRIES):
             try:
                 return found()
@@ -125,9 +158,12 @@ class DensityLine:
                 self.distance /= NEARER
         return found()
 
-    def _there(self) -> None:
-        if self._at(self.distance) is None:
-            raise VentureError("the density is not finite beside the block")
+    def _both(self) -> tuple[tuple[float, np.ndarray], tuple[float, np.ndarray]]:
+        """The log density and its gradient where the block stands, and at the other place."""
+        here, there = self._at(0.0), self._at(self.distance)
+        if here is None or there is None:
+            raise VentureError("the density is not finite around the block")
+        return here, there
 
     def free(self, distance: float) -> np.ndarray:
         return np.asarray(self._start + distance * self._way)
@@ -168,15 +204,14 @@ class DensityLine:
             off = np.abs(proposal.returned(node) - free)
             if (off > SHARE * self.distance * np.abs(self._way[self.density.places[node]]).reshape(free.shape)).any():
                 raise VentureError("a choice is at the end of the floats")
-        return interpreted_weights(self.model, list(self.density.places), proposal, by_family=True)
+        return interpreted_weights(self.model, list(self.density.places), proposal, moves_numbers=True)
 
     def density_difference(self) -> str | None:
         """Between the change of the density and that of the interpreter's, which may have terms that do not change, or
         between the gradient and differences of the density."""
-        weights = self._nearest(self._interpreted)
-        here, there = self._at(0.0), self._at(self.distance)
-        if here is None or there is None or weights[0].impossible:
-            raise VentureError("the density is not finite where the block stands")
+        (here, there), weights = self._nearest(lambda: (self._both(), self._interpreted()))
+        if weights[0].impossible:
+            raise VentureError("the block stands where the density is zero")
         change, expected = there[0] - here[0], weights[1].minus(weights[0])
         size = abs(here[0]) + abs(there[0]) + abs(weights[0].total) + abs(weights[1].total)
         if expected.impossible or not self._agree(change, expected.total, size, 0.0, self.distance):
@@ -188,6 +223,7 @@ class DensityLine:
 
     def hessian_difference(self) -> str | None:
         """Between second derivatives and differences of the gradient."""
+        self._nearest(self._both)
         with self.model.aside():
             self.density.put(self.free(self.distance))
             hessian = self.density.hessian()
@@ -196,14 +232,18 @@ class DensityLine:
         return "second derivatives" if slope_agrees(self._gradient, hessian @ self._way) is False else None
 
     def function_difference(
-        self, function: Callable[[np.ndarray], tuple[float, np.ndarray] | None],
+        self,
+        made: Callable[[], Callable[[np.ndarray], tuple[float, np.ndarray] | None] | None],
         sums: Callable[[np.ndarray], Mapping[int, float]],
-    ) -> str | None:  # fmt: skip
-        """Between a function of free coordinates and the density, and between the sums over sites that are to be known
-        of it and the interpreter's."""
-        for distance in (0.0, self.distance):
-            expected, free = self._at(distance), self.free(distance)
-            if expected is None or (found := function(free)) is None:
+    ) -> str | None:
+        """Between a function of free coordinates, if there is one, and the density, and between the sums over sites
+        that are known of it and the interpreter's."""
+        function = made()
+        if function is None:
+            raise VentureError("there is no function as all else stands")
+        for distance, expected in zip((0.0, self.distance), self._nearest(self._both), strict=True):
+            free = self.free(distance)
+            if (found := function(free)) is None:
                 continue
             if not self._agree(found[0], expected[0], abs(found[0]) + abs(expected[0]), distance):
                 return f"a log density, {found[0]} in place of {expected[0]}"

@@ -125,9 +125,7 @@ class NoUTurn(BlockKernel):
         off = (np.mean(found, axis=0) - mean) / np.sqrt(np.maximum(squares / (count - 1), np.finfo(float).tiny))
         density = self.densities.of(list(block))
         at = int(np.argmax(np.abs(off)))
-        node = next(
-            node for node in block if density.coordinates_of(node).start <= at < density.coordinates_of(node).stop
-        )
+        node = next(node for node in block if density.places[node].start <= at < density.places[node].stop)
         if abs(off[at]) <= FAR:
             return {}
         is_scale = transform_of(self.model.trace.application(node)[0]) is POSITIVE and off[at] < 0.0

@@ -27,10 +27,12 @@ KERNELS = ("compiled", "interpreted", "checked")
 
 
 def runs(fault: Fault) -> Iterator[Any]:
-    """Every case under each of its engines and each way of making transitions."""
+    """Every case under each of its engines and each way of making transitions; every day the program that showed the
+    fault in each way, and the others in the one that was wrong."""
     for case in (*fault.cases, *fault.siblings):
         for engine, kernels in itertools.product(case.engines, KERNELS):
-            marks = [pytest.mark.slow] if fault.is_long or case in fault.siblings else []
+            is_everyday = case is fault.cases[0] or (case in fault.cases and kernels == "compiled")
+            marks = [] if is_everyday and not fault.is_long else [pytest.mark.slow]
             yield pytest.param(case, engine, kernels, id=f"{case.name}:{engine}:{kernels}", marks=marks)
 
 

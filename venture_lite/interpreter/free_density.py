@@ -93,12 +93,6 @@ class FreeDensity(Protocol):
 
     # the free coordinates of each choice
     places: dict[int, slice]
-    # by what is compared: whether it agrees with the interpreter; and how often that could not be said
-    answered: dict[str, bool]
-    unanswered: int
-
-    def kind(self) -> tuple[Hashable, ...]:
-        """Equal in blocks that read alike."""
 
     def present(self) -> np.ndarray: ...
 
@@ -109,7 +103,20 @@ class FreeDensity(Protocol):
     def hessian(self) -> np.ndarray | None: ...
 
 
-def is_right(model: Model, density: FreeDensity, what: str, difference: Callable[[DensityLine], str | None]) -> bool:
+class AnsweringDensity(FreeDensity, Protocol):
+    """A density that knows what of it was compared."""
+
+    # by what is compared: whether it agrees with the interpreter; and how often that could not be said
+    answered: dict[str, bool]
+    unanswered: int
+
+    def kind(self) -> tuple[Hashable, ...]:
+        """Equal in blocks that read alike."""
+
+
+def is_right(
+    model: Model, density: AnsweringDensity, what: str, difference: Callable[[DensityLine], str | None]
+) -> bool:
     """True if something of a density agrees with the interpreter's. Of blocks of one kind the first are compared, each
     once its density has a value around the place where it stands."""
     answers, known = model.answers, density.answered

@@ -225,6 +225,17 @@ for n in 1...12: [observe (normal (center (z n)) 1) {X[n]}]"""
 
 
 REFUSED = {
+    "labels that differ in what their classes have": (
+        CENTERS + "[assume x (mem (lambda (k) (normal 0 1)))]"
+        "[observe (normal (mean (z 1)) 1) 0.5] [observe (normal (x (z 2)) 1) 0.5]",
+        "z",
+        "a member that goes over to another class makes or removes choices",
+    ),
+    "a label without data": (
+        CENTERS + "[observe (normal (mean (z 1)) 1) 0.5] [observe (normal (mean (z 2)) 1) 0.5] [predict (z 3)]",
+        "z",
+        "a member that goes over to another class makes or removes choices",
+    ),
     "no labels": ("[assume x (normal 0 1)]", "default", "moves labels, draws of make_crp, and there are none"),
     "a number": (f"{CENTERS} [observe (normal (z 1) 1) 2]", "z", "are keys and nothing else"),
     "an equality": (f"{CENTERS} [observe (flip (if (= (z 1) (z 2)) 0.9 0.1)) true]", "z", "and nothing else"),

@@ -350,6 +350,7 @@ def test_that_only_present_labels_are_asked_is_noticed(monkeypatch: pytest.Monke
 # ---------------------------------------------------------------------------------------------------------- refused
 
 DATA = "[observe (normal (m (z 1)) 1) 0] [observe (normal (m (z 2)) 1) 1]"
+NORMALS = f"{LABELS} [assume m (mem (lambda (k) (normal 0 3)))]"
 REFUSED = {
     "no labels": (f"{LABELS} [assume m (mem (lambda (k) (normal 0 3)))] {DATA}", "m", "sums out the labels of one"),
     "the concentration": (
@@ -364,6 +365,27 @@ REFUSED = {
         "parameters of classes depend on it",
     ),
     "a parameter that stays": (PROGRAMS["two parameters"], "z m", "all parameters of classes"),
+    "data of two labels": (
+        f"{NORMALS} {DATA} [observe (normal (+ (m (z 1)) (m (z 2))) 1) 4]",
+        "z m",
+        "several of them",
+    ),
+    "collapsed data": (
+        f"{NORMALS} [assume c (mem (lambda (k) (make_beta_bernoulli 1 1)))] {DATA} [observe ((c (z 1))) true]",
+        "z m",
+        "several of them",
+    ),
+    "a support that a label decides": (
+        f"""{NORMALS} [assume x (uniform_continuous (m (z 1)) (+ 9 (m (z 1))))] {DATA}
+        [observe (normal (+ x (m (z 2))) 1) 4]""",
+        "z m x",
+        "depends on a label here",
+    ),
+    "one label that is a number": (
+        f"{NORMALS} [observe (normal (z 1) 1) 2] {DATA} [predict (z 3)]",
+        "z m",
+        "read otherwise",
+    ),
     "a discrete choice": (
         f"""{LABELS} [assume c (poisson 3)] [assume m (mem (lambda (k) (normal 0 3)))] {DATA}
         [observe (normal (+ c (m (z 3))) 1) 2]""",
@@ -373,6 +395,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::venture_lite.errors.VentureWarning")
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_it_cannot_move_is_refused(what: str) -> None:
     program, scope, reason = REFUSED[what]
@@ -380,5 +403,5 @@ def test_what_it_cannot_move_is_refused(what: str) -> None:
     v.execute(program, y=NUMBERS)
     before = v.log_score()
     with pytest.raises(KernelError, match=reason):
-        v.infer(f"(repeat 20 (slice (choices {scope}) all 2 20 'weights 'splits 3 1))")
+        v.infer(f"(repeat 5 (slice (choices {scope}) all 2 20 'weights 'splits 3 1))")
     assert v.log_score() == before

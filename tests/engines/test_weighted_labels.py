@@ -129,6 +129,10 @@ REFUSED = {
     "with a discount": (f"[assume crp (make_crp 1 0.2)] {LABELS} [observe (normal (m (z 1)) 1) 0]", "a discount"),
     "no label": ("[assume z (flip 0.5)] [observe (normal (if z 1 2) 1) 0]", "this is none"),
     "a density reads one": (f"[assume crp (make_crp 1)] {LABELS} [observe (normal (z 1) 1) 0]", "read otherwise"),
+    "the first of several is a number": (
+        f"[assume crp (make_crp 1)] {LABELS} [observe (normal (z 1) 1) 0] [observe (normal (m (z 2)) 1) 0]",
+        "read otherwise",
+    ),
     "a parameter depends on one": (
         """[assume crp (make_crp 1)] [assume z (mem (lambda (i) (crp)))] [assume base (mem (lambda (k) (normal 0 3)))]
         [assume m (mem (lambda (k) (normal (base (z 1)) 1)))]

@@ -14,11 +14,12 @@ from venture_lite.blocks.independent_draws import InTrace, renew
 from venture_lite.blocks.label_classes import by_label, parameters_of
 from venture_lite.blocks.label_shares import Share, drawn_scans
 from venture_lite.engines.label_pairs import LabelPair
-from venture_lite.errors import KernelError, VentureError
+from venture_lite.errors import VentureError
 from venture_lite.interpreter.ancestry import read_by_density
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.impossible import rejects
+from venture_lite.interpreter.label_readers import makes_or_removes_choices
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import in_order
 from venture_lite.interpreter.sources import parents_first
@@ -32,7 +33,7 @@ class NoNewChoices(Handler):
     """Raises KernelError where a member that goes over to another class brings a choice into being."""
 
     def choose(self, node: int, operator: Any, arguments: tuple[Any, ...]) -> Any:
-        raise _single_member(self.trace, node)
+        raise makes_or_removes_choices(self.trace, node)
 
 
 class NewChoices(Handler):
@@ -131,9 +132,10 @@ class RestrictedMove:
         share = Share.of(self.trace.rng, went, len(labels) - went, self.pair.by_class)
         self._launch(first, kept, share)
         backward = self._scan(first, kept, share, labels, values)
-        for node in (*self.members, self.pair.first):
-            if key_of(self.trace.value(node)) != key_of(kept.label):
-                self.model.put_value(node, kept.label)
+        for node in self.members:
+            self._move(node, kept.label)
+        # the parameters of its class go with the first label
+        self._move(self.pair.first, kept.label, -len(first.parameters))
         forward = self._merged_scan(kept, None) + share.log_ratio_of(went, len(labels) - went)
         return forward, backward
 
@@ -238,16 +240,17 @@ class RestrictedMove:
             self.trace.statistics.unincorporate(operator, present, arguments)
             return operator.state.log_predictive(label) - operator.state.log_predictive(present)
 
-    def _move(self, node: int, label: Any) -> Weight:
-        """A member goes over to a class that stands; the change of the log weight."""
+    def _move(self, node: int, label: Any, change: int = 0) -> Weight:
+        """A member goes over to a class that stands; the change of the log weight. Raises KernelError where it makes a
+        choice, or removes others than so many of its class, which it was the last of."""
         self.rows += 1
         if key_of(self.trace.value(node)) == key_of(label):
             return Weight()
         before = self.trace.default.bag.count
         with self.model.machine.handled_by(self._no_new):
             weight = self.model.put_value(node, label)
-        if self.trace.default.bag.count != before:
-            raise _single_member(self.trace, node)
+        if self.trace.default.bag.count != before + change:
+            raise makes_or_removes_choices(self.trace, node)
         return weight
 
     # -------------------------------------------------------------------------------------------- parameters
@@ -257,9 +260,12 @@ class RestrictedMove:
         node, operator = self.pair.first, self.trace.application(self.pair.first)[0]
         assert isinstance(operator, Exchangeable)
         fresh = next(label for label in operator.state.support() or () if key_of(label) not in self._by_label)
-        made = NewChoices(self.trace)
+        made, before = NewChoices(self.trace), self.trace.default.bag.count
         with self.model.machine.handled_by(made):
             self.model.put_value(node, fresh)
+        if self.trace.default.bag.count != before + len(made.made):
+            # of the class that it left
+            raise makes_or_removes_choices(self.trace, node)
         return LabelledClass(node, fresh, self._ordered(made.made))
 
     def _class_of(self, node: int) -> LabelledClass:
@@ -304,9 +310,3 @@ def _log_probabilities(weight: Weight) -> tuple[float, float]:
     total = weight.total
     log_sum = max(total, 0.0) + math.log1p(math.exp(-abs(total)))
     return total - log_sum, -log_sum
-
-
-def _single_member(trace: Trace, node: int) -> KernelError:
-    reason = "a member that goes over to another class makes or removes choices"
-    error = KernelError(f"split_merge moves members between classes, and {reason} here", hint="gibbs, or mh")
-    return error.at(*trace.place(*trace.decode(node)))

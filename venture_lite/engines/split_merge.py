@@ -30,7 +30,7 @@ from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.kernel import BlockKernel, Metropolis
-from venture_lite.interpreter.label_readers import refuse_other_readers
+from venture_lite.interpreter.label_readers import refuse_unlike
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.interpreter.weights import Weight
@@ -62,12 +62,13 @@ class SplitMerge(BlockKernel):
         return self._counts
 
     def refuse(self, nodes: list[int]) -> None:
-        """Raises KernelError where no choice is a label, or one is read otherwise than as a key."""
+        """Raises KernelError where no choice is a label, where one is read otherwise than as a key, and where labels of
+        a maker differ in which choices their classes have."""
         labels = [node for node in nodes if is_label(self.model.trace, node)]
         if not labels:
             raise KernelError("split_merge moves labels, draws of make_crp, and there are none", hint="gibbs, or mh")
-        for node in labels:
-            refuse_other_readers(self.model, node)
+        for free in free_labels(labels_by_maker(self.model), nodes).values():
+            refuse_unlike(self.model, free)
         self._label = labels[0]
 
     def refuse_single_members(self, nodes: list[int]) -> None:

@@ -19,12 +19,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from venture_lite.blocks.distributions import transform_of
 from venture_lite.blocks.label_classes import by_label, free_labels, is_label, labels_by_maker, parameters_of
 from venture_lite.blocks.label_weights import MeasureDraw
 from venture_lite.blocks.slices import SliceWidth
 from venture_lite.blocks.summed_splits import parts_of
 from venture_lite.blocks.weighted_columns import WeightedColumns
 from venture_lite.engines.known_parameters import HINT, KnownParameters
+from venture_lite.engines.summed_labels import HINT as SUMMED_HINT
 from venture_lite.engines.summed_labels import SummedSlices, sliced_block
 from venture_lite.engines.summed_splits import SplitsOnTrace
 from venture_lite.errors import KernelError, VentureError
@@ -150,8 +152,7 @@ class WeightedLabels(BlockKernel):
         for label, members in by_label(trace, every).items():
             known.know(label, parameters_of(model, members))
         block = None if self._width is None else sliced_block(model, known, others)
-        for node in free:
-            self._refuse_parameters(known, node)
+        self._refuse_dependent(known, free, () if block is None else block.shared)
         measure = MeasureDraw(trace.rng, state)
         slices = [measure.slice_of(trace.value(node), trace.rng.random()) for node in free]
         with model.machine.handled_by(known):
@@ -186,14 +187,29 @@ class WeightedLabels(BlockKernel):
             key_of(trace.value(node)) != old for node, old in zip(free, before, strict=True)
         )
 
-    def _refuse_parameters(self, known: KnownParameters, node: int) -> None:
-        """Raises KernelError where a parameter of a class depends on a label: one that has no member meanwhile would
-        have it from another distribution."""
-        trace = self.model.trace
-        for absorbing in Builder(trace).build([node], with_brush=False).absorbing:
-            if known.holds(absorbing):
+    def _refuse_dependent(self, known: KnownParameters, free: Sequence[int], shared: Sequence[int]) -> None:
+        """Raises KernelError where a label is read otherwise than as a key, where a parameter of a class depends on a
+        label, since one that has no member meanwhile would have it from another distribution, where data of a label
+        that is summed out depend on other labels, too, and where it decides between what `shared` choices move."""
+        trace, met = self.model.trace, set[int]()
+        for node in free:
+            refuse_other_readers(self.model, node)
+            scaffold = Builder(trace).build([node], with_brush=False)
+            for parameter in filter(known.holds, scaffold.absorbing):
                 reason = "'weights keeps the parameters of classes, and one depends on a label here"
-                raise KernelError(reason, hint=HINT).at(*trace.place(*trace.decode(absorbing)))
+                raise KernelError(reason, hint=HINT).at(*trace.place(*trace.decode(parameter)))
+            if self._width is None:
+                continue
+            # applications of what a class gives depend on the others of the class
+            for datum in (*met.intersection(scaffold.absorbing), *self.model.regenerator.choices_that_go(scaffold)):
+                reason = "slice with 'weights sums labels out one by one, and this depends on several of them"
+                raise KernelError(reason, hint=SUMMED_HINT).at(*trace.place(*trace.decode(datum)))
+            met.update(scaffold.absorbing)
+        for node in met.intersection(shared):
+            transform = transform_of(trace.application(node)[0])
+            if transform is None or transform.reads_arguments:
+                reason = "slice with 'weights moves a choice within its support, which depends on a label here"
+                raise KernelError(reason, hint=SUMMED_HINT).at(*trace.place(*trace.decode(node)))
 
     def _assign(self, node: int, classes: Sequence[tuple[int, float]], u: float) -> None:
         """Draw one label among (class, log odds)."""

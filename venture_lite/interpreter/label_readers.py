@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.sources import application_nodes, computed_from, source_nodes
+from venture_lite.program.code import Code, Kind
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 from venture_lite.values import key_of
@@ -15,10 +17,20 @@ from venture_lite.values import key_of
 HINT = "a label that is a key of memoized procedures, as in (mean (z i)); gibbs, or mh"
 
 
-def refuse_other_readers(model: Model, label: int) -> None:
-    """Raises KernelError where something reads a label otherwise than as a key of a memoized procedure's calls.
+KeyedFamily = tuple[Code, tuple[Any, ...]]
+"""Which family of a class: the body of the memoized procedure, and the key with LABEL in place of the class's label."""
 
-    What is asked for by `predict` alone, and weighs nothing, is not looked at.
+LABEL: Final = None
+
+CHOOSING = (Kind.RANDOM, Kind.CALL, Kind.IF)
+"""What can make a choice, or lead to one."""
+
+
+def refuse_other_readers(model: Model, label: int) -> set[KeyedFamily]:
+    """The families that may make choices among those that a label is a key of. Raises KernelError where something reads
+    it otherwise than as a key of a memoized procedure's calls.
+
+    A label that `predict` alone asks for, and that weighs nothing, may be read in any way.
     """
     trace = model.trace
     scaffold = Builder(trace).build([label], with_brush=False)
@@ -28,9 +40,33 @@ def refuse_other_readers(model: Model, label: int) -> None:
     for node in (*weighed, *scaffold.makers):
         if holders.intersection(application_nodes(trace, node)):
             raise _refused(trace, node)
+    found: set[KeyedFamily] = set()
     for node in scaffold.structural:
-        if holders.intersection(application_nodes(trace, node)) and not _is_keyed(trace, node, value):
-            raise _refused(trace, node)
+        if holders.intersection(application_nodes(trace, node)):
+            family = _keyed(trace, node, value)
+            if family is None:
+                raise _refused(trace, node)
+            if any(item.kind in CHOOSING for item in family[0].slots):
+                found.add(family)
+    return found
+
+
+def refuse_unlike(model: Model, labels: Sequence[int]) -> None:
+    """Raises KernelError where some labels differ in which choices their classes have, or are read otherwise than as
+    keys."""
+    families: set[KeyedFamily] | None = None
+    for label in labels:
+        found = refuse_other_readers(model, label)
+        if found != (found if families is None else families):
+            raise makes_or_removes_choices(model.trace, label)
+        families = found
+
+
+def makes_or_removes_choices(trace: Trace, node: int) -> KernelError:
+    """Of a label, or of a choice that comes or goes with one."""
+    reason = "a member that goes over to another class makes or removes choices"
+    error = KernelError(f"split_merge moves members between classes, and {reason} here", hint="gibbs, or mh")
+    return error.at(*trace.place(*trace.decode(node)))
 
 
 def _holding(trace: Trace, label: int, renewed: Sequence[int]) -> set[int]:
@@ -49,15 +85,16 @@ def _holding(trace: Trace, label: int, renewed: Sequence[int]) -> set[int]:
     return found
 
 
-def _is_keyed(trace: Trace, node: int, value: object) -> bool:
-    """Whether a call is one of a memoized procedure that has the label for a key."""
+def _keyed(trace: Trace, node: int, value: object) -> KeyedFamily | None:
+    """The family that a call leads to; None where it is none of a memoized procedure that has the label for a key."""
     code, slot, row = trace.decode(node)
     packed = trace.edge(node)
     if packed < 0 or code.slots[slot].branches:
-        return False
+        return None
     body = trace.program.codes[packed >> 32]
     _, *arguments = trace.read(node >> 32, row)
-    return trace.is_memoized(body, packed & ROW_MASK) and any(key_of(each) == value for each in arguments)
+    key = tuple([LABEL if (part := key_of(each)) == value else part for each in arguments])
+    return (body, key) if trace.is_memoized(body, packed & ROW_MASK) and LABEL in key else None
 
 
 def _refused(trace: Trace, node: int) -> KernelError:

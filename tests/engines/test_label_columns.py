@@ -105,6 +105,15 @@ PROGRAMS = {
           [predict (m (z n))]""",
         f"(do {GIBBS} (mh (choices m) one 1))",
     ),
+    "an_operator_that_changes": (
+        f"""{LABELS} [assume c (mem (lambda (k) (make_normal_inv_chi_sq 0 0.1 3 1)))] [assume b (flip)]
+        [assume d (mem (lambda (k) (make_normal_inv_chi_sq 1 0.1 3 1)))] [assume f (if b c d)]
+        for n in 1...30:
+          [observe ((f (z n))) {{y[n]}}]
+          [observe ((c (z n))) {{y[n]}}]
+          [observe ((d (z n))) {{y[n]}}]""",
+        f"(do {GIBBS} (mh (choices b) one 3))",
+    ),
     "impossible_under_some_classes": (
         f"""{LABELS} [assume m (mem (lambda (k) (uniform_continuous -9 9)))]
         for n in 1...30: [observe (uniform_continuous (m (z n)) (+ 6 (m (z n)))) {{y[n]}}]""",
@@ -112,7 +121,7 @@ PROGRAMS = {
     ),
 }
 SUBJECTS = [1 + n // 3 for n in range(30)]
-WITHOUT_COLUMNS = {"a_row_of_two_labels", "a_label_that_a_density_reads"}
+WITHOUT_COLUMNS = {"a_row_of_two_labels", "a_label_that_a_density_reads", "an_operator_that_changes"}
 
 
 def _drawn(name: str, kernels: str, sweeps: int = 5) -> tuple[list[Any], float, list[int]]:
@@ -172,6 +181,19 @@ def test_columns_of_several_chunks(monkeypatch: pytest.MonkeyPatch, drawn_by_col
     monkeypatch.setattr("venture_lite.kernels.label_chunks.CHUNK", 7)
     assert _drawn("parameters", "compiled") == _drawn("parameters", "interpreted")
     assert drawn_by_columns
+
+
+KINDS = """[assume crp (make_crp 1)] [assume crq (make_crp 1)] [assume y (mem (lambda (i) (tag 'z (list 1 i) (crp))))]
+    [assume kind (mem (lambda (k) (tag 'z (list 2 k) (crq))))] [assume m (mem (lambda (k) (normal 0 2)))]
+    [observe (normal (m (kind (y 1))) 1) -1] [observe (normal (m (kind (y 2))) 1) 2]
+    [observe (normal (m (kind (y 3))) 1) 2] [observe (normal (+ (m (kind (y 4))) (m (kind (y 3)))) 1) -3.3]"""
+
+
+def test_labels_that_come_to_be_read_together_have_no_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("venture_lite.kernels.label_columns.WAIT", 0)
+    v = Venture(seed=3, kernels="checked")
+    v.execute(KINDS)
+    v.infer("(repeat 15 (do (mh default one 4) (gibbs z one 3)))")
 
 
 LATER = f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))] [assume t (mem (lambda (k) (normal 0 3)))]

@@ -155,7 +155,9 @@ class LabelChunks:
         number, at = divmod(row, CHUNK)
         if self._at_hand is None or self._at_hand[0] != number:
             chunk = self.chunk(number, draws)
-            self.rows.of(row, draws)
+            if self.rows.of(row, draws) is None:
+                # the look at the labels of the chunk found that another one is read with it
+                raise NotByColumns
             self._at_hand = number, [self.column(chunk, label).tolist() for label in labels]
         return [column[at] for column in self._at_hand[1]]
 

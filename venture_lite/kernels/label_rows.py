@@ -26,7 +26,7 @@ from venture_lite.procedures.checks import completed
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Maker, Random
 from venture_lite.program.code import Code, Constant, GlobalRef, Kind, Ref, SlotRef, named
-from venture_lite.trace.borrowed import BorrowedColumn
+from venture_lite.trace.borrowed import BorrowedColumn, called_body
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.nodes import node_at
 from venture_lite.trace.runtime import Exchangeable, Memo
@@ -196,7 +196,9 @@ class LabelRows:
             item, sources = code.slots[slot], {source for source, _ in reads}
             if slot in shape.calls:
                 known = {*start, *(call for call, *_ in calls)}
-                if any(not isinstance(arg, Constant) and slot_of(arg) not in known for arg in item.arguments):
+                is_known = all(isinstance(arg, Constant) or slot_of(arg) in known for arg in item.arguments)
+                if not is_known or called_body(code, slot) is None:
+                    # another procedure may be called in another state
                     raise NotByColumns
                 calls.append((slot, _memo(trace, item.operator), item.arguments))
             elif sources & set(start):

@@ -233,7 +233,8 @@ def _differences(model: Model, state: FoundState) -> Iterator[str]:
     for node, arguments, term in state.choices:
         _put(model, value_of, application_nodes(trace, node))
         operator, values = trace.application(node)
-        for value, found in zip_longest(values, values if arguments is None else arguments):
+        noted = tuple(values if arguments is None else arguments)
+        for value, found in zip_longest(values, noted) if noted else ():
             if not is_near(value, found):
                 yield f"what {text_of_site(trace.program, node >> 32)} reads, {value!r} and {found!r}"
         if term is not None:

@@ -224,7 +224,7 @@ class DensityLine:
         if expected.impossible or not self._agree(change, expected.total, size, 0.0, self.distance):
             return f"a change of the log density, {change} in place of {expected.value()}"
         slope = float(there[1] @ self._way)
-        if slope_agrees(partial(self._value, around=self.distance), slope) is not False:
+        if slope_agrees(partial(self._value, around=self.distance), slope, abs(there[0])) is not False:
             return None
         return f"the slope of the log density, {slope}"
 

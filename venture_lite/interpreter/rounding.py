@@ -72,11 +72,12 @@ def along_line(along: Along) -> Any:
     return ALLOWED * np.max(changes, axis=0) if changes else 0.0
 
 
-def slope_agrees(along: Along, slope: Any) -> bool | None:
+def slope_agrees(along: Along, slope: Any, size: float = 0.0) -> bool | None:
     """True if the slope of a function along a line agrees with its differences over a step of some length, each number
-    of an array with one of its own. None where no step shows a slope."""
+    of an array with one of its own; `size` is that of the function's values, to which what is computed in steps, as the
+    solution of an equation, is exact. None where no step shows a slope."""
     slope = np.asarray(slope)
-    allowed = SLOPE * (np.abs(slope) + SMALL * np.max(np.abs(slope), initial=0.0))
+    allowed = SLOPE * (np.abs(slope) + SMALL * np.max(np.abs(slope), initial=size))
     agrees, varies, is_known = np.zeros(slope.shape, bool), np.zeros(slope.shape, bool), False
     for step in STEPS:
         if (found := _difference(along, step)) is not None:

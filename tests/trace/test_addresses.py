@@ -153,7 +153,10 @@ def test_a_choice_that_is_made_again_has_its_address() -> None:
     assert seen[True] != seen[False]
 
 
-@pytest.mark.parametrize("kernel", ["(pgibbs b ordered 3 1)", "(gibbs b all 1)", "(gibbs default all 1)"])
+@pytest.mark.parametrize(
+    "kernel",
+    ["(pgibbs b ordered 3 1)", "(gibbs b all 1)", pytest.param("(gibbs default all 1)", marks=pytest.mark.slow)],
+)
 @pytest.mark.thorough
 def test_a_retained_choice_is_found_by_its_address(kernel: str) -> None:
     """b and not b weigh 0.2 0.9 + 0.8 0.3 and 0.2 0.3 + 0.8 0.9; 5.5 standard errors of 500 independent draws."""

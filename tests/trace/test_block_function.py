@@ -250,22 +250,31 @@ def others(step: int, seeds: int) -> Iterator[Model]:
         yield venture.traces[0]
 
 
+MANY = pytest.mark.parametrize(
+    ("step", "seeds", "least"), [(5, 6, 40), pytest.param(1, 30, 120, marks=pytest.mark.slow)]
+)
+
+
+@MANY
 @pytest.mark.thorough
-def test_functions_of_other_programs() -> None:
+def test_functions_of_other_programs(step: int, seeds: int, least: int) -> None:
     rng = np.random.default_rng(1)
-    assert sum(told_of(model, rng) for model in others(2, 15)) > 120
+    assert sum(told_of(model, rng) for model in others(step, seeds)) > least
 
 
+@MANY
 @pytest.mark.thorough
-def test_functions_over_columns_of_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_functions_over_columns_of_other_programs(
+    step: int, seeds: int, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of all in which more than one row of a kind moves."""
     monkeypatch.setattr("venture_lite.blocks.block_function.is_small", is_single)
     rng = np.random.default_rng(1)
-    told = sum(told_of(model, rng) for model in others(1, 30))
+    told = sum(told_of(model, rng) for model in others(step, seeds))
     for program in PROGRAMS.values():
         model = loaded(program).traces[0]
         told += compare(model, model.trace.default.everything(), rng, exact=False)[0]
-    assert told > 120
+    assert told > least
 
 
 def is_single(moved: Sequence[Any], terms: Sequence[Any]) -> bool:

@@ -155,12 +155,12 @@ SMALL = {
         (step_out_to_the_right_alone, "normal_mean", "(slice default one 1 4 2)"),
         (drop_block_counts, "counts_differ", "(rejection default one 2)"),
         (drop_block_counts, "counts_differ", "(mh default one 6)"),
-        (drop_block_counts, "geometric", "(mh default one 6)"),
+        pytest.param(drop_block_counts, "geometric", "(mh default one 6)", marks=pytest.mark.slow),
         pytest.param(drop_block_counts, "choices_come_and_go", "(mh s one 6)", marks=pytest.mark.slow),
         pytest.param(drop_block_counts, "geometric", "(gibbs default one 4)", marks=pytest.mark.slow),
         pytest.param(drop_block_counts, "conditional_members", "(gibbs s one 4)", marks=pytest.mark.slow),
         (forget_the_jacobian, "exponential_rate", "(mh default one 'drift 0.8 6)"),
-        (forget_the_jacobian, "beta_flips", "(mh default one 'drift 1.0 6)"),
+        pytest.param(forget_the_jacobian, "beta_flips", "(mh default one 'drift 1.0 6)", marks=pytest.mark.slow),
         (forget_the_principals_density, "normal_mean", "(mh default one 'drift 1.0 6)"),
         (forget_new_evidence, "evidence_in_branch", "(mh default one 6)"),
         (forget_joint_densities_of_makers, "crp_concentration", "(mh default one 6)"),
@@ -176,6 +176,7 @@ def test_a_wrong_engine_misses_the_posterior(mutation: Mutation, name: str, engi
     assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
 
 
+@pytest.mark.slow
 def test_a_slice_that_shrinks_towards_another_point_misses_the_posterior(monkeypatch: Patch) -> None:
     """A small error, and so a longer run: the point lies half a unit beside the current state."""
 

@@ -50,7 +50,7 @@ def test_statistics_are_not_recounted_earlier(monkeypatch: pytest.MonkeyPatch) -
     assert not recounts
 
 
-@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(40, 100), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [range(12), pytest.param(range(12, 100), marks=pytest.mark.slow)])
 @pytest.mark.thorough
 def test_a_recount_finds_what_is_there(seeds: range) -> None:
     for seed in seeds:

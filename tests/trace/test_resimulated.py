@@ -228,14 +228,14 @@ def test_what_is_read_of_a_block_stays_when_the_block_moves(name: str, scope: st
     selection = Selection(model, scope, Selector("each"))
     moves = Interpreted(model, Move(Resimulation(model), Metropolis(model)))
     accepted = 0
-    for _ in range(60):
+    for _ in range(25):
         for block in selection.sweep():
             read = [at(value, f" at {value}") for value in values]
             before, then = StateBlanket(model, block).read(read), snapshot(model)
             assert snapshot(model) == then
             accepted += moves.step(block, selection)
             assert same(before, StateBlanket(model, block).read(read))
-    assert accepted > 10
+    assert accepted > 4
 
 
 def test_data_that_a_block_brings_about_are_read_in_the_structure_of_the_centre() -> None:

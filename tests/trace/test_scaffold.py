@@ -65,8 +65,8 @@ def test_a_global_and_what_reads_it_in_one_block_by_drift() -> None:
 
     v = Venture(seed=1)
     v.execute(BOTH)
-    v.infer("(mh default all 'drift 0.2 3000)")
-    draws = np.asarray(v.infer("(repeat 1500 (do (mh default all 'drift 0.25 10) (collect a)))")["a"])
+    v.infer("(mh default all 'drift 0.2 1500)")
+    draws = np.asarray(v.infer("(repeat 1100 (do (mh default all 'drift 0.25 10) (collect a)))")["a"])
     # a + x(t) + noise: given a, the mean of the 20 values has variance 2 / 20
     variance = 1 / (1 + WIDE / 2)
     mean = variance * WIDE / 2 * 0.5

@@ -100,11 +100,12 @@ def test_programs_with_exact_posteriors() -> None:
     assert told > 100
 
 
+@pytest.mark.parametrize(("seeds", "least"), [(14, 35), pytest.param(40, 100, marks=pytest.mark.slow)])
 @pytest.mark.thorough
-def test_random_programs() -> None:
+def test_random_programs(seeds: int, least: int) -> None:
     rng = np.random.default_rng(1)
     told = 0
-    for seed in range(40):
+    for seed in range(seeds):
         venture = load(random_program(seed), seed)
         infer(venture, "(mh default one 20)")
         told += sum(compare(venture.traces[0], block, rng) or 0 for block in blocks(venture.traces[0]))

@@ -72,7 +72,7 @@ def test_where_there_is_no_shape_the_place_is_told(text: str, reason: str, place
 def test_a_binding_is_the_scaffold_that_a_walk_finds() -> None:
     """Also where the shape was learned from another principal; blocks of random programs."""
     bound = 0
-    for seed in range(30):
+    for seed in range(12):
         venture = load(random_program(seed), seed)
         infer(venture, "(mh default one 10)")
         trace = venture.traces[0].trace
@@ -89,4 +89,4 @@ def test_a_binding_is_the_scaffold_that_a_walk_finds() -> None:
             assert len(binding.nodes) == len(set(binding.nodes))
             assert [binding.nodes[place] for place in shape.absorbing] == list(scaffold.absorbing)
             assert {binding.nodes[place] for place in shape.order} == {*scaffold.principals, *scaffold.pending}
-    assert bound > 20
+    assert bound > 8

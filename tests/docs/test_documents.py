@@ -32,6 +32,7 @@ def registries_are_put_back() -> Iterator[None]:
 
 
 LONG = (
+    "docs/inference/auto.md",
     "docs/inference/compiled.md",
     "docs/inference/kernels.md",
     "docs/inference/troubles.md",

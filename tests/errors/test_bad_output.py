@@ -39,7 +39,9 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("options", ["", "--json", "--chains 2", "--chains 2 --json"])
+@pytest.mark.parametrize(
+    "options", ["", "--chains 2 --json", *(pytest.param(o, marks=pytest.mark.slow) for o in ("--json", "--chains 2"))]
+)
 def test_a_closed_pipe_ends_the_program_without_a_word(program: Path, options: str) -> None:
     done = shell(f"{VENTURE} run {program} --seed 1 {options} | head -1; exit ${{PIPESTATUS[0]}}")
     assert done.returncode == 1
@@ -50,7 +52,7 @@ def test_a_closed_pipe_ends_the_program_without_a_word(program: Path, options: s
 @pytest.mark.parametrize("command", ["check", "check --json"])
 def test_a_closed_pipe_ends_a_check_without_a_word(tmp_path: Path, command: str) -> None:
     path = tmp_path / "p.vnt"
-    path.write_text("".join(f"[predict unknown_{i}]\n" for i in range(2000)))
+    path.write_text("".join(f"[predict (list unknown_{i} {'1 ' * 100})]\n" for i in range(300)))
     done = shell(f"{VENTURE} {command} {path} | head -1; exit ${{PIPESTATUS[0]}}")
     assert (done.returncode, done.stderr) == (1, "")
 
@@ -103,7 +105,12 @@ def limited() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chains", "suffix"), [("1", ".csv"), ("1", ".nc"), ("1", ".npz"), ("1", ".parquet"), ("2", ".npz")]
+    ("chains", "suffix"),
+    [
+        ("1", ".csv"),
+        ("2", ".npz"),
+        *(pytest.param("1", suffix, marks=pytest.mark.slow) for suffix in (".nc", ".npz", ".parquet")),
+    ],
 )
 def test_draws_that_do_not_fit_are_shown_and_leave_no_file(tmp_path: Path, suffix: str, chains: str) -> None:
     if suffix == ".nc":

@@ -97,7 +97,7 @@ def assert_kept(model: Model, learning: str, engine: str, options: str, draws: i
 def test_learned_proposals_keep_the_joint_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a network that is hardly trained."""
     monkeypatch.setattr("venture_lite.networks.fitting.LEAST_STEPS", 200)
-    assert_kept(BOUNDS, *EVERYTHING["all"], "'worlds 1000", 1500)
+    assert_kept(BOUNDS, *EVERYTHING["all"], "'worlds 500", 1500)
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ PAIRS = [
 
 def test_engine_keeps_the_joint_distribution() -> None:
     engine = CLASSES_ENGINES["bright rows"]
-    assert_joint_distribution_is_kept(CLASSES, successive_conditional(CLASSES, engine, 1500), engine)
+    assert_joint_distribution_is_kept(CLASSES, successive_conditional(CLASSES, engine, 1000), engine)
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ def test_the_density_of_arrays_is_normalised(name: str, args: tuple[Any, ...]) -
 @pytest.mark.parametrize(("name", "args"), SINGLES)
 @pytest.mark.thorough
 def test_simulation_agrees_with_the_density(name: str, args: tuple[Any, ...]) -> None:
-    record, drawn = record_of(name), draws(name, args, 5000)
+    record, drawn = record_of(name), draws(name, args, 4000)
     if record.transform is None:
         keys = list(map(key_of, drawn))
         masses = [(key_of(x), math.exp(record.log_density(x, *args))) for x in outcomes(record, args)]

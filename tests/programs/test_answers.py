@@ -85,7 +85,7 @@ def test_linear_regression() -> None:
     x = np.column_stack([np.ones(10), np.arange(1, 11)])
     y = np.array([2.1, 2.9, 5.2, 4.8, 7.3, 7.4, 9.9, 9.6, 11.2, 13.1])
     prior = np.diag([10.0**2, 3.0**2])
-    noise = np.linspace(0.2, 6, 3000)
+    noise = np.linspace(0.2, 6, 600)
     log_weight = stats.gamma.logpdf(noise, 2, scale=0.5)
     lines = []
     for at, sd in enumerate(noise):
@@ -163,6 +163,7 @@ def test_topics() -> None:
         check_coin(draws[name], float(weight @ (assignments[:, one] == assignments[:, other])))
 
 
+@pytest.mark.slow
 def test_stochastic_volatility() -> None:
     """Phi, sigma and every h on grids: forward and backward sums over h for each pair of the others."""
     returns = np.array([0.3, -0.5, 0.2, 1.1, -2.4, 1.9, -3.1, 2.2, -0.9, 0.4, 0.1, -0.3])

@@ -185,8 +185,12 @@ def test_every_choice_has_the_kernel_of_its_kind(name: str) -> None:
     assert {left.text: left.why for left in without} == left_out
 
 
+ALIKE = ("labels of which one is rare", "labels beside others", "labels of a finite mixture")
+"""Their kernels are those of the other models; what they compose is looked at above."""
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ALIKE)) for name in MODELS])
 def test_every_program_runs_and_leaves_no_choice_unmoved(name: str) -> None:
     v = session(MODELS[name][0])
     with warnings.catch_warnings():
@@ -514,13 +518,13 @@ def test_an_improper_posterior_is_refused_by_name(program: str, told: str) -> No
 @pytest.mark.parametrize(
     "program",
     [
-        "[assume s (flat 0)] for n in 1...2: [observe (normal 0 s) {y[n]}]",
         MEAN_AND_SCALE.format(3),
         "[assume m (flat)] [observe (cauchy m 1) 2]",
         "[assume m (flat)] [observe (normal m 1e6) 2e9]",
-        "[assume m (flat)] [observe (uniform_continuous m (+ m 1e6)) 5e5]",
         "[assume m (flat)] for n in 1...4: [observe (flip (logistic (* m {x[n]}))) true]",
         "[assume b (mem (lambda (k) (flat)))] for n in 1...4: [observe (normal (+ (b 1) (* (b 2) {x[n]})) 1) {y[n]}]",
+        pytest.param("[assume s (flat 0)] for n in 1...2: [observe (normal 0 s) {y[n]}]", marks=pytest.mark.slow),
+        pytest.param("[assume m (flat)] [observe (uniform_continuous m (+ m 1e6)) 5e5]", marks=pytest.mark.slow),
     ],
 )
 def test_a_proper_posterior_of_improper_choices_is_drawn(program: str) -> None:
@@ -543,7 +547,10 @@ def test_a_state_of_probability_zero_is_told_of_once_a_chain() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("warmup", "seconds", "leaves"), [(200, 600.0, True), (20, 600.0, False), (20, None, False)])
+@pytest.mark.parametrize(
+    ("warmup", "seconds", "leaves"),
+    [(200, 600.0, True), (20, None, False), pytest.param(20, 600.0, False, marks=pytest.mark.slow)],
+)
 def test_a_state_of_probability_zero_is_told_where_draws_are_made_from_it(
     warmup: int, seconds: float | None, leaves: bool
 ) -> None:

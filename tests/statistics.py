@@ -14,6 +14,9 @@ False alarms. A normal statistic is suspect with probability 2.7e-3 and confirme
 test that is below 0.027 * 1.6e-5 = 5e-7, also when tau is estimated 10% too low. Probabilities below RARE are pooled,
 so that no count is far from normal.
 
+A chain that is broken on purpose is looked at again and again (`assert_chain_misses`), at most eight times: one that is
+right would be taken for wrong with a probability of about 1e-4, and where it is not it fails the test.
+
 Power. The error of a probability p that is found half of the time is `3 * sqrt(p (1 - p) tau / n)`: 0.047 at p = 0.5
 with 1,000 effective draws, 0.017 with 8,000.
 """
@@ -38,6 +41,8 @@ THRESHOLD = 5.5
 RARE = 0.01
 # Below this many effective draws a comparison could only find gross errors.
 MIN_EFFECTIVE = 150
+# A chain that is expected to be wrong is looked at for the first time after so many draws.
+FIRST_LOOK = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +194,23 @@ def assert_chain_agrees(
     second = compare_all(more(EXTENSION * draws), expected)
     faults = [f"{name}, {c}" for name, cs in second.items() for c in cs if c.slow or not abs(c.z) <= CONFIRM]
     assert not faults, f"{what}\n  " + "\n  ".join(faults)
+
+
+def assert_chain_misses(
+    more: Callable[[int], Mapping[str, ArrayLike]], expected: Mapping[str, Expected], draws: int
+) -> None:
+    """Fail unless a chain is seen to differ from the exact answers within its first `draws` draws, where `more` and
+    `expected` are as above. It is looked at after FIRST_LOOK draws and each time that it has become half as long again:
+    before the last look by what is not slow."""
+    found, n = more(min(FIRST_LOOK, draws)), min(FIRST_LOOK, draws)
+    while True:
+        comparisons = [c for cs in compare_all(found, expected).values() for c in cs]
+        if any(abs(c.z) > CONFIRM for c in comparisons if n == draws or not c.slow):
+            return
+        assert n < draws, f"no error is seen in {n} draws:\n  " + "\n  ".join(map(str, comparisons))
+        added = min(n // 2, draws - n)
+        found = {name: np.concatenate([found[name], further]) for name, further in more(added).items()}
+        n += added
 
 
 def assert_same_mean(chain: ArrayLike, independent: ArrayLike, what: str) -> None:

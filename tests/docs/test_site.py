@@ -59,6 +59,7 @@ def test_every_part_of_the_manual_is_on_a_page(manual: ModuleType) -> None:
     assert sorted(asked) == sorted(manual.PARTS)
 
 
+@pytest.mark.slow
 def test_the_site_builds_and_asks_nothing_of_others(tmp_path: Path) -> None:
     pytest.importorskip("material")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]

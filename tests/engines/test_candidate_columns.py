@@ -151,10 +151,10 @@ def test_a_wrong_weight_is_noticed(defect: str, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.thorough
 def test_a_change_point_is_drawn_from_its_posterior(together: list[int]) -> None:
-    """The years' shares of 4,000 independent draws, given both rates, within 6 standard errors: 1e-7 for 30 years."""
+    """The years' shares of 2,000 independent draws, given both rates, within 6 standard errors: 1e-7 for 30 years."""
     v = loaded("a change between two rates", kernels="compiled")
     v.execute("[force early 3] [force late 0.8]")
-    draws = v.infer("(repeat 4000 (do (gibbs (choices when) all 1) (collect when)))")["when"].ravel()
+    draws = v.infer("(repeat 2000 (do (gibbs (choices when) all 1) (collect when)))")["when"].ravel()
     counts = np.array(COUNTS)
     log = [
         sum(counts[: w - 1]) * math.log(3) - 3 * (w - 1) + sum(counts[w - 1 :]) * math.log(0.8) - 0.8 * (31 - w)
@@ -162,5 +162,5 @@ def test_a_change_point_is_drawn_from_its_posterior(together: list[int]) -> None
     ]
     exact = np.exp(log - np.logaddexp.reduce(log))
     found = np.bincount(draws.astype(int), minlength=31)[1:] / len(draws)
-    assert len(together) > 3990
+    assert len(together) > 1990
     assert (np.abs(found - exact) < 6 * np.sqrt(exact * (1 - exact) / len(draws)) + 1e-3).all()

@@ -63,7 +63,7 @@ def exact() -> float:
 def trained() -> Proposer:
     venture = Venture(seed=1)
     venture.execute(BRANCH, Y=Y)
-    venture.infer("(compile p default one 'worlds 300 'hidden 8)")
+    venture.infer("(compile p default one 'worlds 250 'hidden 8)")
     return proposers_of(venture.traces[0])["p"]
 
 

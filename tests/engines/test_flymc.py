@@ -119,7 +119,7 @@ def test_scores_have_their_exact_posterior(kernel: str, program: str) -> None:
         draws = v.infer(f"(repeat {n} (do {kernel} (collect {'(W)' if program == ROWS else 'W'})))")
         return {name: np.asarray(next(iter(draws.values())))[0, :, k, 0] for k, name in enumerate("abc")}
 
-    assert_chain_agrees(more, weights_of_scores(), draws=800, what=kernel)
+    assert_chain_agrees(more, weights_of_scores(), draws=300, what=kernel)
 
 
 @pytest.mark.parametrize("explicit", [None, 0.3])

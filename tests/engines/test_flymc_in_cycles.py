@@ -63,7 +63,7 @@ def assert_cycle_agrees(options: str, draws: int) -> None:
 
 @pytest.mark.thorough
 def test_the_cycle_has_its_exact_posterior() -> None:
-    assert_cycle_agrees(FIREFLY[0], 400)
+    assert_cycle_agrees(FIREFLY[0], 250)
 
 
 @pytest.mark.slow

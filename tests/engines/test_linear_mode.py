@@ -191,7 +191,7 @@ def test_a_preconditioned_block_at_a_kink_has_its_exact_posterior(kernel: str) -
     def more(n: int) -> dict[str, np.ndarray]:
         return {"w": np.asarray(v.infer(f"(repeat {n} (do ({kernel} 3) (collect w)))")["w"])[0]}
 
-    assert_chain_agrees(more, posterior_of_a_sparse_slope(), draws=1000, what=kernel)
+    assert_chain_agrees(more, posterior_of_a_sparse_slope(), draws=400, what=kernel)
 
 
 @pytest.mark.thorough

@@ -24,7 +24,7 @@ from tests.engines.particle_models import (
     normal,
     persistence,
 )
-from tests.statistics import CONFIRM, assert_chain_agrees, compare_all
+from tests.statistics import assert_chain_agrees, assert_chain_misses
 from venture_lite import Venture, VentureError, VentureWarning
 from venture_lite.audit.invariants import check
 from venture_lite.audit.snapshot import snapshot
@@ -91,7 +91,7 @@ def test_ancestor_sampling_on_the_trace() -> None:
     agrees(PLAIN["long memory"], "(pgibbs x ordered 3 'ancestor 2)", 250, kernels="interpreted")
 
 
-@pytest.mark.parametrize("option", ["", "'ancestor"])
+@pytest.mark.parametrize("option", [pytest.param("", marks=pytest.mark.slow), "'ancestor"])
 @pytest.mark.thorough
 def test_ranges_carry_what_later_blocks_say_of_them(option: str) -> None:
     """Blocks 3 and 4 stay while 1 and 2 move: block 2 has to be weighed by state 3."""
@@ -158,8 +158,7 @@ def test_few_draws_of_a_long_memory_notice(
     wrong(monkeypatch)
     text, query, answer = MODELS["long memory"]
     kernel, draws = FEW_DRAWS
-    comparisons = compare_all(draws_of(text, query, kernel, 3, "compiled")(draws), answer())
-    assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
+    assert_chain_misses(draws_of(text, query, kernel, 3, "compiled"), answer(), draws)
 
 
 # ------------------------------------------------------------------------------------------------- state and cost

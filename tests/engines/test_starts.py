@@ -216,12 +216,12 @@ def test_of_several_paths_the_first_is_taken_that_is_not_hopeless(depth: float, 
 
 @pytest.mark.thorough
 def test_paths_from_random_starts_end_at_draws_of_a_normal_posterior() -> None:
-    """Of mean 8/9 and variance 5/9, from 60 starts: the mean within 5 standard errors, the sd within two fifths."""
+    """Of mean 8/9 and variance 5/9, from 30 starts: the mean within 5 standard errors, the sd within half."""
     v = Venture(seed=1)
     v.execute("[assume a (normal 0 1)] [assume b (normal a 1)] [observe (normal b 0.5) 2]")
-    draws = [v.infer("(do (initialize) (pathfinder default all) (collect a))")["a"][0, 0] for _ in range(60)]
-    assert abs(np.mean(draws) - 8 / 9) < 5.0 * math.sqrt(5 / 9 / 60)
-    assert np.std(draws) == pytest.approx(math.sqrt(5 / 9), rel=0.4)
+    draws = [v.infer("(do (initialize) (pathfinder default all) (collect a))")["a"][0, 0] for _ in range(30)]
+    assert abs(np.mean(draws) - 8 / 9) < 5.0 * math.sqrt(5 / 9 / 30)
+    assert np.std(draws) == pytest.approx(math.sqrt(5 / 9), rel=0.5)
 
 
 @pytest.mark.thorough

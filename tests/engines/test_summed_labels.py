@@ -29,7 +29,7 @@ from tests.posterior.derive import (
     table,
 )
 from tests.posterior.faults_labels import of_present_labels
-from tests.statistics import CONFIRM, Expected, Mean, assert_chain_agrees, compare_all
+from tests.statistics import CONFIRM, Expected, Mean, assert_chain_agrees, assert_chain_misses, compare_all
 from venture_lite import Venture
 from venture_lite.blocks import slices, summed_columns, summed_splits, weighted_columns
 from venture_lite.blocks.slices import drawn_from_slice
@@ -73,7 +73,7 @@ SPLITTING = CASES[3]
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("case", "seen"), [(0, 256), (3, 256), (3, 2)])
+@pytest.mark.parametrize(("case", "seen"), [(0, 256), (3, 2), pytest.param(3, 256, marks=pytest.mark.slow)])
 def test_partitions_have_their_probabilities(case: int, seen: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summed_splits, "SEEN", seen)
     model, kernel = CASES[case]
@@ -165,8 +165,7 @@ def test_few_draws_of_two_labels_agree() -> None:
 def test_few_draws_of_two_labels_notice(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     break_moves(monkeypatch, what)
     kernel, draws = FEW_DRAWS
-    comparisons = compare_all(chain(TWO_LABELS, kernel)(draws), TWO_LABELS.exact())
-    assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
+    assert_chain_misses(chain(TWO_LABELS, kernel), TWO_LABELS.exact(), draws)
 
 
 def without_division(self: Any) -> float:
@@ -243,8 +242,7 @@ def test_that_units_are_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(summed_splits.Division, "log_density", without_units)
     kernel, draws = FEW_SPLITS
-    comparisons = compare_all(chain(THREE_VAGUE, kernel)(draws), THREE_VAGUE.exact())
-    assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
+    assert_chain_misses(chain(THREE_VAGUE, kernel), THREE_VAGUE.exact(), draws)
 
 
 # ------------------------------------------------------------------------------------------------------- by columns
@@ -261,6 +259,7 @@ PROGRAMS = {
         for n in 1...10: [observe (uniform_continuous (- (m (z n)) s) (+ (m (z n)) s)) {{y[n]}}]""",
 }
 KERNELS = ("interpreted", "compiled")
+DRAWN = 4
 MOVED = [(name, scope, "") for name in PROGRAMS for scope in ("z m s", "z m", "z s")]
 MOVED += [(name, "z m s", " 'splits 8") for name in PROGRAMS]
 
@@ -270,7 +269,7 @@ def run(program: str, scope: str, splits: str, kernels: str) -> tuple[Any, float
     v = Venture(seed=3, kernels=kernels)
     v.execute(program, y=NUMBERS)
     draws = v.infer(
-        f"(repeat 6 (do (slice (choices {scope}) all 2 20 'weights{splits} 1) (collect (map z (range 1 11)))))"
+        f"(repeat {DRAWN} (do (slice (choices {scope}) all 2 20 'weights{splits} 1) (collect (map z (range 1 11)))))"
     )
     (model,) = v._runner.chains.models
     return draws[draws.names[0]].tolist(), v.log_score(), model.trace.rng.random()
@@ -293,7 +292,7 @@ def test_columns_move_as_the_interpreter_does(
 
     monkeypatch.setattr(weighted_columns.WeightedColumns, "draw", noted)
     found, its_score, its_after = run(PROGRAMS[name], scope, splits, "compiled")
-    assert made == [True] * 6
+    assert made == [True] * DRAWN
     assert found == labels
     assert its_score == pytest.approx(score, rel=1e-9)
     assert its_after == after
@@ -305,7 +304,7 @@ def test_a_choice_that_one_label_decides_on_and_others_read_moves_as_the_interpr
     """Over columns its density in the class of its label would count beside the one in all classes."""
     program = f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))] [assume x (normal (m (z 1)) 1)]
         for n in 2...10: [observe (normal (+ (m (z n)) x) 1) {{y[n]}}]"""
-    found = [run(program, "z m x", splits, kernels) for splits in ("", " 'splits 4") for kernels in KERNELS]
+    found = [run(program, "z m x", splits, kernels) for splits in (" 'splits 4",) for kernels in KERNELS]
     for one, other in zip(found[::2], found[1::2], strict=True):
         assert one[0] == other[0]
         assert one[1] == pytest.approx(other[1], rel=1e-9)

@@ -44,7 +44,11 @@ def tuned(v: Venture, kernel: str, names: str, draws: int, burn: int = 300) -> d
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "kernel", ["(mh default each 'drift 1 'adapt 900 3)", "(mh default all 'drift 1 'adapt 2400 8)"]
+    "kernel",
+    [
+        "(mh default each 'drift 1 'adapt 900 3)",
+        pytest.param("(mh default all 'drift 1 'adapt 2400 8)", marks=pytest.mark.slow),
+    ],
 )
 def test_whole_numbers_walk_to_their_posterior(kernel: str) -> None:
     """Beside a continuous choice, alone and in one block. Noticed: steps that are rounded up, so that the way back is

@@ -14,7 +14,7 @@ from tests.posterior.case import Case
 from tests.posterior.cases import CASES
 from tests.posterior.derive import cdf
 from tests.posterior.reference import Faults, single_site_mh
-from tests.statistics import CONFIRM, assert_chain_agrees, autocorrelation_time, compare_all
+from tests.statistics import assert_chain_agrees, assert_chain_misses, autocorrelation_time
 
 BY_NAME = {case.name: case for case in CASES}
 NO_COUNTS = Faults(ignore_block_counts=True)
@@ -68,8 +68,22 @@ def test_a_correct_chain_passes(name: str, scope: str) -> None:
 )
 def test_a_wrong_chain_fails(name: str, scope: str, faults: Faults, draws: int) -> None:
     case = BY_NAME[name]
-    comparisons = compare_all(reference_chain(case, 6, scope, faults, 4)(draws), case.exact())
-    assert max(abs(c.z) for cs in comparisons.values() for c in cs) > CONFIRM
+    assert_chain_misses(reference_chain(case, 6, scope, faults, 4), case.exact(), draws)
+
+
+def test_a_chain_that_is_right_is_not_missed() -> None:
+    rng = np.random.default_rng(2)
+    answer = {"x": cdf(stats.norm(0.0, 1.0))}
+    with pytest.raises(AssertionError, match="no error is seen in 2000 draws"):
+        assert_chain_misses(lambda n: {"x": rng.normal(size=n)}, answer, 2000)
+    looks: list[int] = []
+
+    def wrong(n: int) -> dict[str, np.ndarray]:
+        looks.append(n)
+        return {"x": rng.normal(0.5, size=n)}
+
+    assert_chain_misses(wrong, answer, 2000)
+    assert sum(looks) < 1000
 
 
 def test_autocorrelation_time_of_an_autoregression() -> None:

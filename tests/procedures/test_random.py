@@ -44,6 +44,18 @@ def outcomes(record: Random, args: tuple[Any, ...]) -> Any:
     return COUNTS if record.support is None else record.support(*args)
 
 
+LINES: dict[tuple[str, int], tuple[np.ndarray, np.ndarray]] = {}
+
+
+def line_of(name: str, args: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Values and the cumulative mass up to each, computed once for both tests of a call of SINGLES."""
+    record, key = record_of(name), (name, id(args))
+    assert record.transform is not None
+    if key not in LINES:
+        LINES[key] = line(lambda x: record.log_density(x, *args), record.transform, args)
+    return LINES[key]
+
+
 @pytest.mark.parametrize(("name", "args"), SINGLES)
 @pytest.mark.thorough
 def test_the_density_is_normalised(name: str, args: tuple[Any, ...]) -> None:
@@ -52,7 +64,7 @@ def test_the_density_is_normalised(name: str, args: tuple[Any, ...]) -> None:
         total = math.fsum(math.exp(record.log_density(x, *args)) for x in outcomes(record, args))
         assert math.isclose(total, 1.0, rel_tol=1e-9)
     else:
-        _, cumulative = line(lambda x: record.log_density(x, *args), record.transform, args)
+        _, cumulative = line_of(name, args)
         assert math.isclose(cumulative[-1], 1.0, rel_tol=1e-6)
 
 
@@ -81,7 +93,7 @@ def test_simulation_agrees_with_the_density(name: str, args: tuple[Any, ...]) ->
         masses = [(key_of(x), math.exp(record.log_density(x, *args))) for x in outcomes(record, args)]
         assert chi_squared(keys, masses) > FALSE_ALARM
     else:
-        values, cumulative = line(lambda x: record.log_density(x, *args), record.transform, args)
+        values, cumulative = line_of(name, args)
         assert stats.kstest(drawn, lambda x: np.interp(x, values, cumulative)).pvalue > FALSE_ALARM
 
 

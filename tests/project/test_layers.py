@@ -7,6 +7,7 @@ checker alone does not.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,7 @@ STARTS = {("shell/cli.py", "repl")}
 ABOVE_THE_GROUND = {"__init__.py", "__main__.py"}
 
 
+@functools.cache
 def without_types(path: Path) -> ast.Module:
     """A file without what is imported for the type checker alone."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 BANNED_NAMES = ("utils", "helpers", "common", "misc")
+
+
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def offenders(root: Path) -> list[str]:
@@ -18,7 +24,7 @@ def offenders(root: Path) -> list[str]:
         name = path.relative_to(root).as_posix()
         if path.stem in BANNED_NAMES:
             found.append(f"{name} is named after nothing")
-        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))):
+        if not ast.get_docstring(parsed(path)):
             found.append(f"{name} has no docstring")
     return found
 
@@ -27,7 +33,7 @@ def ambiguous(package: Path) -> list[str]:
     """Classes of one name in two modules, apart from private ones: a name means one thing."""
     found: dict[str, list[str]] = {}
     for path in sorted(package.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(path.relative_to(package).as_posix())
     return [f"{name}: {', '.join(paths)}" for name, paths in found.items() if len(paths) > 1]

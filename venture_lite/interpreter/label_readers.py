@@ -9,7 +9,7 @@ from venture_lite.errors import KernelError
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.sources import application_nodes, computed_from, source_nodes
-from venture_lite.program.code import Code, Kind
+from venture_lite.program.code import Code
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
 from venture_lite.values import key_of
@@ -21,9 +21,6 @@ KeyedFamily = tuple[Code, tuple[Any, ...]]
 """Which family of a class: the body of the memoized procedure, and the key with LABEL in place of the class's label."""
 
 LABEL: Final = None
-
-CHOOSING = (Kind.RANDOM, Kind.CALL, Kind.IF)
-"""What can make a choice, or lead to one."""
 
 
 def refuse_other_readers(model: Model, label: int) -> set[KeyedFamily]:
@@ -46,7 +43,7 @@ def refuse_other_readers(model: Model, label: int) -> set[KeyedFamily]:
             family = _keyed(trace, node, value)
             if family is None:
                 raise _refused(trace, node)
-            if any(item.kind in CHOOSING for item in family[0].slots):
+            if any(item.kind.may_choose for item in family[0].slots):
                 found.add(family)
     return found
 

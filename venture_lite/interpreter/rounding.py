@@ -39,7 +39,7 @@ def of_counts(values: Any) -> Any:
         sizes = np.abs(np.asarray(values, np.float64))
     except (TypeError, ValueError):
         return 0.0
-    return np.where(np.isfinite(sizes) & (sizes % 1.0 == 0.0), sizes * np.log(2.0 + sizes), 0.0)
+    return np.where(np.isfinite(sizes) & (np.trunc(sizes) == sizes), sizes * np.log(2.0 + sizes), 0.0)
 
 
 def of_arguments(function: Callable[..., float], arguments: Sequence[Any]) -> float:

@@ -29,9 +29,6 @@ ShapeKey = tuple[int, Start, tuple[tuple[int, tuple[int, bool]], ...]]
 """Index of a Code, what has the value at the start, and of each slot that may apply it the kind of its edge and whether
 it is observed."""
 
-CHOOSING = (Kind.RANDOM, Kind.CALL, Kind.IF)
-"""What can make a choice, or lead to one."""
-
 MOST_RESULTS = 500_000
 """So many results of memoized procedures are kept for further plans, some 200 bytes each."""
 
@@ -313,14 +310,14 @@ class Reassignment:
     def _forgotten(self) -> set[int]:
         """Packed rows of the families that go with the present value and made choices: another value that led to them
         would find other ones."""
-        made = ((code, row) for code, row in self.dying if any(slot.kind in CHOOSING for slot in code.slots))
+        made = ((code, row) for code, row in self.dying if any(slot.kind.may_choose for slot in code.slots))
         return {code.index << 32 | row for code, row in made}
 
     def refuse_draws_that_go(self) -> None:
         """Raises Unplanned where a family goes with the present value whose choices may not be drawn along with it."""
         for code, _ in self.dying:
             for slot in code.steps:
-                if code.slots[slot].kind in CHOOSING:
+                if code.slots[slot].kind.may_choose:
                     self.draws.refuse(code, slot)
 
     def refuse_draws_after_draws_that_go(self, previews: list[Preview | None]) -> None:
@@ -351,7 +348,7 @@ class Reassignment:
         trace = self._trace
         tables, codes = trace.tables, trace.program.codes
         return not any(
-            item.kind in CHOOSING
+            item.kind.may_choose
             for part in self.parts
             for call in part.shape.calls
             for item in codes[tables[part.code.index].edges[call].view[part.row] >> 32].slots

@@ -36,6 +36,11 @@ class Kind(enum.IntEnum):
         """Whether what the slot holds may be a random choice, or what makes them."""
         return self.name in ("RANDOM", "CALL", "MAKER")
 
+    @property
+    def may_choose(self) -> bool:
+        """Whether the slot may make a random choice, or lead to one."""
+        return self.name in ("RANDOM", "CALL", "IF")
+
 
 @dataclass(frozen=True, slots=True)
 class Constant:

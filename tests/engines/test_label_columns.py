@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
+from venture_lite.kernels.checked import Check
 from venture_lite.kernels.label_columns import LabelColumns
 
 NUMBERS = np.round(np.random.default_rng(5).normal(np.repeat([-3.0, 0.5, 4.0], 10), 1.0), 3).tolist()
@@ -216,3 +217,28 @@ def test_labels_that_are_drawn_one_at_a_time() -> None:
         v.infer("(repeat 5 (do (gibbs (choices z 'finite) one 30) (mh default one 5)))")
         scores.append(v.log_score())
     assert scores[0] == pytest.approx(scores[1], rel=1e-9)
+
+
+def test_what_is_never_drawn_together_is_not_compared_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two features of a label, each with statistics of its own, are no columns of several labels."""
+    compared: list[int] = []
+    several = Check.several
+
+    def counted(self: Check, key: Any, blocks: Any, *rest: Any) -> list[bool]:
+        compared.append(len(blocks))
+        return several(self, key, blocks, *rest)
+
+    monkeypatch.setattr(Check, "several", counted)
+    v = Venture(seed=1)
+    v.execute(
+        """[assume crp (make_crp 1.5)]
+        [assume k (mem (lambda (i) (tag 'k i (crp))))]
+        [assume m (mem (lambda (c) (make_normal_inv_chi_sq 0 0.1 1 1)))]
+        [assume n (mem (lambda (c) (make_gamma_poisson 2 0.3)))]
+        for i in 1...12: [observe ((m (k i))) {X[i]}]
+        for i in 1...12: [observe ((n (k i))) {N[i]}]""",
+        X=[-3.0, 0.1, 2.9] * 4,
+        N=[0, 5, 12] * 4,
+    )
+    v.infer("(gibbs k each 40)")
+    assert 0 < len(compared) < 40

@@ -276,17 +276,17 @@ class SiteColumns:
         if self._alone:
             self._alone -= 1
             return [], 0
-        if not self.are_steady(draws) or not self._check.believes((self._site, "together")):
+        if not self.are_steady(draws):
             return [], 0
-        rows, journal = [node & ROW_MASK for node in nodes], self._trace.journal
+        rows, journal, key = [node & ROW_MASK for node in nodes], self._trace.journal, (self._site, "together")
         if applied := self._applied_once(rows, draws):
-            return self._draw_applied(nodes, applied, draws)
+            return self._draw_applied(nodes, applied, draws) if self._check.believes(key) else ([], 0)
         generator = self._trace.rng.bit_generator
         before = generator.state
         try:
             state = self._state(self._maker)
             chunk, places = self._chunks.together(rows, draws)
-            if len(places) < FEW:
+            if len(places) < FEW or not self._check.believes(key):
                 raise NotByColumns
             prior = self._fresh_class(state, self._rows.known(rows[0]).kinds, draws)
             fresh, uniform = prior.drawn_for(len(places))

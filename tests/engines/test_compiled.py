@@ -556,3 +556,10 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     venture = compiled(CONJUGATE, "(compile p x one 'worlds 500)", y=1.0)
     with pytest.raises(VentureError, match="No such file"):
         venture.infer(f'(save_proposers "{tmp_path / "none" / "p.npz"}")')
+
+
+def test_a_truncated_distribution_is_learned(short_training: None) -> None:
+    v = Venture(seed=1)
+    v.execute("[assume x (truncated (normal 0 1) 0.5 none)] [observe (normal x 1) 2]")
+    v.infer("(compile p (choices x) one 'worlds 100)")
+    assert (v.infer("(repeat 20 (do (compiled_mh p (choices x) one 1) (collect x)))")["x"] > 0.5).all()

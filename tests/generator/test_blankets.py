@@ -204,6 +204,11 @@ def test_features_are_the_blankets_and_no_others() -> None:
     assert min(seen.blocks, seen.outside, seen.inside, seen.rows_permuted) > CHUNK, seen
 
 
+def test_truth_values_beside_numbers_are_inputs_as_numbers_are() -> None:
+    """What this program sees of coins is 1 here and true there."""
+    assert_blankets_are_what_matters(176, Seen())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", SLOW)
 def test_features_of_many_programs_are_the_blankets_and_no_others(first: int) -> None:

@@ -186,7 +186,7 @@ GRADIENT: dict[str, tuple[str, ...]] = {
         "(hmc default one 0.9 3 'precondition 2)",
         "(nuts default one 'step 0.9 3)",
     ),
-    "lognormal_median": ("(hmc default all 0.4 5 3)", "(mala default each 0.5 6)"),
+    "lognormal_median": ("(cycle ((mh default one 1) (hmc default all 0.4 5 3)) 1)", "(mala default each 0.5 6)"),
     "above_a_random_bound": ("(hmc default all 0.3 6 4)", "(mala default all 0.4 20)"),
     "direction": ("(mala default one 0.8 5)", "(hmc default one 0.5 4 2)", "(nuts default one 'step 0.8 2)"),
     "covariance_matrix": (

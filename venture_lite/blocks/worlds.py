@@ -446,8 +446,8 @@ def _width(column: np.ndarray) -> int:
 
 def _numbers(reader: RunReader, values: np.ndarray) -> np.ndarray:
     """Values as numbers: of symbols and the like, a column for each value that they can have."""
-    if values.dtype.kind in "fbiu":
-        return values
+    if (numbers := _plain_numbers(values)) is not None:
+        return numbers
     if isinstance(values[0], tuple):
         # evidence may be written as a list where draws are vectors
         return np.array(values.tolist(), np.float64)
@@ -458,11 +458,18 @@ def _numbers(reader: RunReader, values: np.ndarray) -> np.ndarray:
     return np.array([[equal(value, other) for other in support] for value in values], np.float64)
 
 
+def _plain_numbers(values: np.ndarray) -> np.ndarray | None:
+    """Numbers and truth values, also side by side; None where there are others."""
+    if values.dtype == object and all(isinstance(value, (int, float)) for value in values.tolist()):
+        return values.astype(np.float64)
+    return values if values.dtype.kind in "fbiu" else None
+
+
 def _spread(outputs: Sequence[Any], lifted: Lifted, size: int) -> Iterator[tuple[int, np.ndarray]]:
     """What is read, as numbers, of each row, with its position: lists and names have none."""
     for at, (value, up) in enumerate(zip(outputs, lifted, strict=True)):
-        if up and value.dtype.kind in "fbiu":
-            yield at, value
+        if up and (numbers := _plain_numbers(value)) is not None:
+            yield at, numbers
         elif not up and (isinstance(value, (int, float)) or getattr(value, "dtype", None) == np.float64):
             yield at, np.repeat(np.asarray(value, dtype=np.float64)[None], size, axis=0)
 

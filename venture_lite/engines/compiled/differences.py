@@ -55,9 +55,10 @@ def changed(model: Model, node: int, was: str, width: int) -> str | None:
 
 
 def described(record: Random) -> str:
-    """A distribution, as files know it: of one that Python registered, also where its values lie."""
+    """A distribution, as files know it: of one that Python registered, also where its values lie, if it says so."""
     transform = record.transform
-    if registry.PROCEDURES.get(record.name) is record or not isinstance(transform, Elementwise):
+    is_known = registry.PROCEDURES.get(record.name) is record
+    if is_known or not isinstance(transform, Elementwise) or transform.reads_arguments:
         return record.name
     low, high = (_end(transform.from_free(end, ())) for end in (-FAR, FAR))
     return f"{record.name} from {low:.3g} to {high:.3g}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -10,15 +11,18 @@ from zlib import crc32
 
 import pytest
 
-from tests.posterior import faults_gradients, faults_labels, faults_predictors, faults_transitions
+from tests.posterior import faults_columns, faults_gradients, faults_labels, faults_predictors, faults_transitions
 from tests.posterior.case import Case
+from tests.posterior.derive import normal_pdf
 from tests.posterior.fault import Fault
 from tests.posterior.test_posterior import chain
 from tests.statistics import assert_chain_agrees
+from venture_lite import Venture
 from venture_lite.errors import Disagreement
 
 FAULTS: tuple[Fault, ...] = (
     *faults_transitions.FAULTS,
+    *faults_columns.FAULTS,
     *faults_labels.FAULTS,
     *faults_gradients.FAULTS,
     *faults_predictors.FAULTS,
@@ -62,3 +66,24 @@ def test_a_fault_is_caught_at_run_time(fault: Fault, monkeypatch: pytest.MonkeyP
             more = chain(case, engine, seed=crc32(f"{case.name} {engine} broken".encode()))
             assert_chain_agrees(more, case.exact(), DRAWS, what=f"{engine} on{case.program}, broken")
         assert any(issubclass(each.category, Disagreement) for each in said)
+
+
+@pytest.mark.filterwarnings("default::venture_lite.errors.Disagreement")
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_the_evidence_is_exact_where_values_are_of_several_kinds(
+    is_broken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mean of 40 independent estimates, within 5.8 of its standard errors: beyond these with probability 1e-6."""
+    fault = faults_columns.TRUTH_BESIDE_NUMBERS
+    if is_broken:
+        fault.broken(monkeypatch)
+    for way in ("", "'tempered "):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            venture = Venture(seed=4)
+            venture.execute(fault.cases[0].program)
+            evidence = venture.infer(f"(smc 10 {way}'runs 40 (mh default one 1))").evidence
+        assert evidence is not None
+        assert evidence.error < 0.05
+        assert abs(evidence.log - math.log((normal_pdf(1.5, 0, 1) + normal_pdf(1.5, 1, 1)) / 2)) < 5.8 * evidence.error
+        assert is_broken == any(issubclass(each.category, Disagreement) for each in said)

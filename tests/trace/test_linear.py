@@ -227,6 +227,8 @@ def test_rows_that_read_a_block_through_different_text_are_refused(line: str, od
     [
         ("(lookup w {far[n]} 0.5)", "some positions have no element"),
         ('(+ (lookup w 1) (if {no[n]} "a text" 1))', "no columns of numbers"),
+        ("(+ (lookup w 1) (if (= size (lambda (x) x)) 1 2))", "no columns of numbers"),
+        ("(+ (lookup w 1) (* {far[n]} (= (lambda (x) {far[n]}) size)))", "no columns of numbers"),
     ],
 )
 def test_what_columns_cannot_hold_is_refused_with_a_reason(predictor: str, message: str) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from venture_lite import Venture
-from venture_lite.interpreter.readers import RowText, compiled_text
+from venture_lite.interpreter.readers import RowText, columns_reader, compiled_text
 from venture_lite.interpreter.references import Operations, References
 from venture_lite.program.code import Code
+from venture_lite.trace.table import NotColumnar
 from venture_lite.trace.trace import Trace
 
 
@@ -51,3 +54,17 @@ def test_readers_that_look_alike_are_compiled_once() -> None:
     compiled_text.cache_clear()
     last("[assume x0 (normal 0 1)]" + model)
     assert compiled_text.cache_info().misses < 5
+
+
+@pytest.mark.parametrize("mean", ["(+ b (if (= f (lambda (x) x)) 1 2))", "(+ b (* {X[n]} (= (lambda (x) {X[n]}) f)))"])
+def test_procedures_are_no_columns_whatever_is_read_beside_them(mean: str) -> None:
+    v = Venture(seed=1)
+    v.execute(
+        "[assume b (normal 0 1)] [assume f (lambda (x) x)]"
+        f"for n in 1...3: [observe (normal {mean} 1) 1]", X=[1.0, 2.0, 3.0],
+    )  # fmt: skip
+    trace = v.traces[0].trace
+    (code,) = (each for each in trace.program.codes if each.name == "expression")
+    reader, _, _ = columns_reader(trace, code, tuple(code.slots[-1].arguments))
+    with pytest.raises(NotColumnar):
+        reader(slice(0, 3))

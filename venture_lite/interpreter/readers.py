@@ -116,6 +116,7 @@ class ColumnsText(RowText):
 
     def __init__(self, operations: Operations) -> None:
         super().__init__(operations)
+        self.namespace["not_columnar"] = _not_columnar
         # places of what differs between rows
         self.lifted: set[int] = set()
 
@@ -146,7 +147,7 @@ class ColumnsText(RowText):
     def text(self, node: Node) -> str:
         if node.operation == "closure":
             # found out when the function runs, as of any other value: what is made of text must not fail for good
-            return f"{self.bound('m', node.place, _not_columnar)}()"
+            return "not_columnar()"
         return super().text(node)
 
 

@@ -232,3 +232,29 @@ def test_evidence_that_is_a_list_is_read_as_the_vectors_of_worlds() -> None:
     (there,) = Blanket(model, block, maker.places).read(at_half, worlds).ports.values()
     assert here[0, 0, :4].tolist() == [1.0, 0.5, 0.5, 1.0]
     assert here.shape[1:] == there.shape[1:] == (1, 8)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "mean", "means"),
+    [
+        # an integer that is no float beside floats
+        ("(+ 9007199254740993 (> (f 1) 9))", "(* 0.5 (f 0))", "(if (= (g {J[n]}) 9007199254740992) 9 0)", (0, 0)),
+        ("(vector (f 0) 0)", "(list true (f 0))", "(if (is_vector (g {J[n]})) 9 0)", (9, 0)),
+        ("(vector (f 0) 5)", "(dict 0 9 1 (> (f 0) 7))", "(lookup (g {J[n]}) 1)", (5, 0)),
+        # of which one stays
+        ("(vector (f 0) 0)", "(list 1 2)", "(if (is_vector (g {J[n]})) 9 0)", (9, 0)),
+        ("(list (f 0) 0)", "(list 1 2)", "(lookup (g {J[n]}) 1)", (0, 2)),
+    ],
+)
+def test_rows_read_values_of_several_kinds(one: str, other: str, mean: str, means: tuple[int, int]) -> None:
+    program = f"""
+        [assume f (mem (lambda (k) (normal 0 1)))]
+        [assume g (mem (lambda (k) (if (= k 1) {one} {other})))]
+        for n in 1...30: [observe (normal {mean} 0.001) 1]"""
+    model = model_of(program, J=[1, 2] * 15)
+    data = observed(model)
+    maker = WorldMaker(model, [*model.trace.default.everything(), *data])
+    worlds = maker.draw(4, np.random.default_rng(0))
+    for at, node in enumerate(data):
+        found = worlds.values[int(maker.places.of(node >> 32, node & 0xFFFFFFFF))]
+        assert np.allclose(found, means[at % 2], atol=0.01)

@@ -102,10 +102,13 @@ class Worlds:
         still = np.flatnonzero(stays)
         table = [self.values[place] for place in shared[: len(shared) - (len(still) > 0)].tolist()]
         which[still] = len(table) + np.arange(len(still))
-        for value in values_of_rows(column, listed(rows)[still]) if len(still) else ():
-            table.append(np.broadcast_to(value, (self.count, *np.shape(value))))
-        found = np.stack(table)[which]
-        return found.reshape(-1, *found.shape[2:])
+        last = values_of_rows(column, listed(rows)[still])
+        table.extend(np.repeat(last[at : at + 1], self.count, axis=0) for at in range(len(still)))
+        if len({(value.dtype, value.shape) for value in table}) == 1:
+            found = np.stack(table)[which]
+            return found.reshape(-1, *found.shape[2:])
+        # values of several kinds
+        return column_of([value_at(table[place], world) for place in which.tolist() for world in range(self.count)])
 
 
 class RunReader:

@@ -20,6 +20,7 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import AtLimit, Group, density_of
 from venture_lite.kernels.follow import RowShape
 from venture_lite.kernels.followers import restore
+from venture_lite.kernels.population import column_of
 from venture_lite.kernels.preview import Added, Drawable, Drawn, PreviewFamily, Unplanned
 from venture_lite.kernels.reassign import FollowedRow, Reassignments, plans_of
 from venture_lite.procedures.checks import completed
@@ -422,12 +423,9 @@ def with_label(key: tuple[Any, ...], label: int) -> tuple[Any, ...]:
 
 
 def _array(values: list[Any]) -> np.ndarray:
-    """Raises NotByColumns where they are no numbers, or arrays of them."""
-    try:
-        found = np.array(values)
-    except ValueError:
-        raise NotByColumns from None
-    if found.dtype.kind not in "bif" or isinstance(values[0], list):
+    """Raises NotByColumns where they are not numbers of one kind, or vectors of one length."""
+    found = column_of(values)
+    if found.dtype == object:
         raise NotByColumns
     return found
 

@@ -98,6 +98,11 @@ def test_single_values_of_every_kind() -> None:
         Venture(seed=1).execute("[sample {a[1]}]", **given)
 
 
+def test_integers_that_are_no_floats_stay_integers_beside_floats() -> None:
+    assert values([2**53 + 1, 0.5, 1]) == [2**53 + 1, 0.5, 1]
+    assert values([0.5, -(2**60) - 1, 1]) == [0.5, -(2**60) - 1, 1]
+
+
 def test_integers_beyond_64_bits_are_floats() -> None:
     assert values(np.array([2**64 - 1, 1, 2], dtype=np.uint64)) == [2.0**64, 1, 2]
 

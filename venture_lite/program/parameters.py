@@ -154,7 +154,7 @@ def _listed(data: Any, positions: np.ndarray, index: IndexOf) -> np.ndarray | li
     kinds = {type(value) for value in values}
     if len(kinds) == 1 and kinds <= {bool, int, float}:
         return np.array(values)
-    if kinds == {int, float}:
+    if kinds == {int, float} and all(abs(value) <= 2**53 for value in values if type(value) is int):
         return np.array(values, dtype=np.float64)
     rows = [len(v) if isinstance(v, tuple) and all(type(i) in (int, float) for i in v) else -1 for v in values]
     if rows and min(rows) > 0:

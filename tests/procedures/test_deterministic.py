@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from tests.procedures.examples import DETERMINISTIC, RED, M, V, matrix, vector
 from venture_lite.errors import ArgumentError
+from venture_lite.kernels.population import column_of, value_at
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Deterministic
 from venture_lite.procedures.registry import PROCEDURES
@@ -112,6 +114,48 @@ def column(values: Any) -> np.ndarray:
     result = np.empty(len(values), dtype=object)
     result[:] = values
     return result
+
+
+AWKWARD: dict[type, list[Any]] = {
+    bool: [True, False],
+    int: [0, 1, 3, -2, 2**31, 2**53 + 1, -(2**53) - 1, 2**62],
+    float: [0.0, -0.0, 1.0, 0.5, -2.5, 2.0**53, 1e300, math.inf, -math.inf],
+}
+
+
+@pytest.mark.parametrize("name", [name for name in DETERMINISTIC if PROCEDURES[name].columns is not None])  # type: ignore[union-attr]
+def test_columns_keep_kinds_signs_and_digits(name: str) -> None:
+    """Of numbers and truth values, each column of one kind."""
+    record = PROCEDURES[name]
+    assert isinstance(record, Deterministic)
+    assert record.columns is not None
+    draw = random.Random(name)
+    counts = sorted({len(args) for args, _ in DETERMINISTIC[name]} & {1, 2, 3})
+    for _ in range(200 * len(counts)):
+        lifted = tuple(draw.random() < 0.6 for _ in range(draw.choice(counts)))
+        kinds = [AWKWARD[draw.choice([bool, int, float])] for _ in lifted]
+        rows = [[draw.choice(kind) for kind in kinds] for _ in range(2)]
+        if True not in lifted:
+            continue
+        columns = [column_of([rows[0][i], rows[1][i]]) if up else rows[0][i] for i, up in enumerate(lifted)]
+        try:
+            found = record.columns(lifted, *columns)
+        except RowByRow:
+            continue
+        for row, value in zip(rows, found, strict=True):
+            given = [each if up else rows[0][i] for i, (each, up) in enumerate(zip(row, lifted, strict=True))]
+            assert is_same_number(record.scalar(*given), value_at(np.asarray([value]), 0)), (name, given, value)
+
+
+def is_same_number(expected: Any, value: Any) -> bool:
+    """True if numbers, or vectors, are of one kind and differ by rounding alone, and zeros have one sign."""
+    if isinstance(expected, np.ndarray):
+        return expected.shape == value.shape and all(map(is_same_number, expected.tolist(), value.tolist()))
+    if isinstance(expected, bool) or isinstance(value, bool):
+        return expected is value
+    if expected == 0 or value == 0:
+        return (expected, math.copysign(1, expected)) == (value, math.copysign(1, value))
+    return bool(expected == value or (isinstance(value, float) and math.isclose(expected, value, rel_tol=1e-14)))
 
 
 def test_integers_beyond_64_bits_become_floats() -> None:

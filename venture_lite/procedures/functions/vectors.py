@@ -35,9 +35,8 @@ def _refuse(name: str, entries: tuple[Any, ...]) -> np.ndarray:
 
 
 def _vector_columns(lifted: Flags, *entries: Any) -> Any:
-    numbers = single_numbers(lifted, entries)
-    none = np.zeros(next(len(number) for number, up in zip(numbers, lifted, strict=True) if up))
-    return np.stack([number + none for number in numbers], axis=1)
+    columns = np.broadcast_arrays(*single_numbers(lifted, entries))
+    return np.stack(columns, axis=1).astype(np.float64, copy=False)
 
 
 def make_matrix(*rows: Any) -> np.ndarray:

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tests.posterior.case import Case
-from tests.posterior.derive import normal_pdf, pushforward
+from tests.posterior.derive import Grid, normal_pdf, pushforward
 from tests.posterior.fault import Fault
-from tests.statistics import Expected, Mean
+from tests.statistics import Expected, Floats, Mean
+from venture_lite.procedures import columns
 from venture_lite.program import selects
 from venture_lite.trace.table import Column, NotColumnar
 
@@ -184,4 +186,66 @@ SEVERAL_KINDS_IN_ROWS = Fault(
     broken=gather_in_one_array,
 )
 
-FAULTS: tuple[Fault, ...] = (TRUTH_BESIDE_NUMBERS, LISTS, SEVERAL_KINDS_IN_ROWS)
+# ------------------------------------------------------------------------------------- true as an argument of a density
+
+
+def of_true(name: str, row: str, log_density: Callable[[Floats, float], Floats], rows: int, *engines: str) -> Case:
+    """Rows about m, with the same argument in all of them, which is true."""
+    seen = [round(-0.5 + 2.5 * (7 * n % 10) / 10, 2) for n in range(rows)]
+    grid = Grid(-6.0, 6.0, 2_001)
+
+    def exact() -> Mapping[str, Expected]:
+        log_densities = [log_density(grid.points, value) for value in seen]
+        return {"m": grid.cdf(stats.norm.logpdf(grid.points) + np.sum(log_densities, axis=0))}
+
+    return Case(
+        name=name,
+        program=f"[assume m (normal 0 1)] for n in 1...{rows}: [observe {row} {{Y[n]}}]",
+        query={"m": "m"},
+        exact=exact,
+        engines=engines,
+        derivation="Quadrature over m.",
+        parameters={"Y": seen, "B": [True] * rows},
+    )
+
+
+def normal(m: Floats, y: float) -> Floats:
+    return np.asarray(stats.norm.logpdf(y, m, 1.0))
+
+
+def cauchy(m: Floats, y: float) -> Floats:
+    return np.asarray(stats.cauchy.logpdf(y, m, 1.0))
+
+
+def student(m: Floats, y: float) -> Floats:
+    return np.asarray(stats.t.logpdf(y, 3.0, m, 1.0))
+
+
+def let_true_be(patch: pytest.MonkeyPatch) -> None:
+    """NumPy's functions are given true as it is, of which they make numbers of three digits."""
+    numeric = columns.numeric
+    patch.setattr(columns, "numeric", lambda argument, up: True if argument is True else numeric(argument, up))
+
+
+DRIFT, NUTS, FLIES = (
+    "(mh default one 'drift 0.6 4)",
+    "(nuts default all 'step 0.4 1)",
+    "(flymc default all auto 'map 0.2 'drift 0.6 4)",
+)
+
+TRUE_IN_DENSITIES = Fault(
+    name="true as an argument of a density",
+    cases=(
+        of_true("true_as_a_scale", "(normal m true)", normal, 25, DRIFT),
+        of_true("true_as_a_scale_of_slopes", "(normal m true)", normal, 25, NUTS),
+        of_true("true_as_a_scale_of_few_flies", "(cauchy m true)", cauchy, 5, FLIES),
+        of_true("true_as_the_scale_of_each_fly", "(normal m {B[n]})", normal, 10, FLIES),
+    ),
+    siblings=(
+        of_true("true_as_a_scale_in_a_loop", "(student_t 3 m true)", student, 45, NUTS, DRIFT),
+        of_true("true_as_what_is_compared", "(cauchy (* 1 m) (= 1 1))", cauchy, 30, DRIFT, NUTS, FLIES),
+    ),
+    broken=let_true_be,
+)
+
+FAULTS: tuple[Fault, ...] = (TRUTH_BESIDE_NUMBERS, LISTS, SEVERAL_KINDS_IN_ROWS, TRUE_IN_DENSITIES)

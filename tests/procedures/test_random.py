@@ -308,3 +308,24 @@ def test_compositions_are_listed_where_they_are_few() -> None:
 def test_what_domains_cannot_express(name: str, args: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         record_of(name).simulate(np.random.default_rng(1), *check_arguments(record_of(name), args))
+
+
+@pytest.mark.parametrize(("value", "rate"), [(2**45, 2**30), (2**60, 2**50), (2**62, 3), (2**53 + 1, 2)])
+def test_products_of_integers_leave_64_bits_as_they_do_in_one_row(value: int, rate: int) -> None:
+    record = record_of("expon")
+    assert record.log_density_columns is not None
+    for lifted, given in (((True, False), rate), ((True, True), np.array([rate, rate]))):
+        try:
+            found = record.log_density_columns(lifted, np.array([value, value]), given)
+        except RowByRow:
+            continue
+        assert found[0] == pytest.approx(record.log_density(value, rate), rel=1e-14)
+
+
+@pytest.mark.parametrize("name", ["normal", "cauchy", "laplace", "gamma", "lognormal"])
+def test_true_counts_one_for_all_rows(name: str) -> None:
+    record = record_of(name)
+    assert record.log_density_columns is not None
+    found = record.log_density_columns((True, False, False), np.array([0.5, 3.0]), 1, True)
+    expected = [record.log_density(0.5, 1, 1), record.log_density(3.0, 1, 1)]
+    assert found == pytest.approx(expected, rel=1e-14)

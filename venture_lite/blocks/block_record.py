@@ -148,7 +148,8 @@ def _standing(kind: RowKind, place: int, rows: Sequence[Any], is_column: bool) -
 def outputs_of(kind: RowKind, values: dict[int, Any]) -> list[Any]:
     found = [values[each.place] if each.__class__ is Node else each for each in kind.tape.outputs]
     refuse_others(found)
-    return found
+    # a density reads true as 1
+    return [+each if each is True or each is False else each for each in found]
 
 
 def transform_of(kind: RowKind, arguments: Sequence[Any]) -> tuple[Elementwise, tuple[Any, ...]]:

@@ -30,7 +30,7 @@ from venture_lite.errors import KernelError
 from venture_lite.interpreter.readers import ColumnsText
 from venture_lite.interpreter.references import Operations, References, Value, row_given
 from venture_lite.interpreter.sources import named_node
-from venture_lite.procedures.columns import RowByRow
+from venture_lite.procedures.columns import RowByRow, kinds_of
 from venture_lite.procedures.predictor import LinearPredictor
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node, depending, needed
@@ -124,7 +124,9 @@ def linear_predictor(trace: Trace, site: int, rows: Any, principals: Sequence[in
         eta = reading.through_link(arguments[known.argument], known.inverse_link)
         features, offset = reading.design(reading.affine(eta), known.is_vector)
         arguments[known.argument] = None
-        others, lifted = zip(*reading.plain(arguments), strict=True)
+        read, lifted = zip(*reading.plain(arguments), strict=True)
+        # true counts one
+        others = tuple([each + 0 if kinds_of([each]) == {bool} else each for each in read])
         values = np.asarray(trace.column(site).gather(rows))
     except NotLinear as error:
         raise KernelError(f"{record.name} does not read the block linearly: {error}", slot.span, OTHERS) from None

@@ -344,7 +344,9 @@ class FreshClass:
 
     def terms(self, parts: Layout, values: list[list[Any]], count: int) -> np.ndarray:
         """The log density (count,) of what reads each of some labels, in a class of its own. Raises NotByColumns."""
-        arrays = {choice[0]: _array(its_values) for choice, its_values in zip(self.choices, values, strict=True)}
+        arrays = {choice[0]: column_of(its_values) for choice, its_values in zip(self.choices, values, strict=True)}
+        if any(array.dtype == object for array in arrays.values()):
+            raise NotByColumns
         total = np.zeros(count)
         for reader, owners, rows in parts:
             try:
@@ -420,14 +422,6 @@ def predicted(applied: list[tuple[Exchangeable, Any]]) -> float:
 def with_label(key: tuple[Any, ...], label: int) -> tuple[Any, ...]:
     """A key with a label at its place."""
     return tuple([label if part is LABEL else part for part in key])
-
-
-def _array(values: list[Any]) -> np.ndarray:
-    """Raises NotByColumns where they are not numbers of one kind, or vectors of one length."""
-    found = column_of(values)
-    if found.dtype == object:
-        raise NotByColumns
-    return found
 
 
 def group_terms(group: Group, rows: np.ndarray, impossible: float = -math.inf, values: np.ndarray | None = None) -> Any:

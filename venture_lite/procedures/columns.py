@@ -47,7 +47,8 @@ def numeric(argument: Any, lifted: bool) -> Any:
         return argument
     if lifted or not isinstance(argument, (int, float)):
         raise RowByRow
-    return argument
+    # true as 1: NumPy's functions of a truth value have three digits
+    return +argument
 
 
 EXACT = 2**53
@@ -85,8 +86,10 @@ def one_kind(*values: Any) -> None:
 
 
 def are_floats(given: Any) -> bool:
-    """Whether it is a number, or an array of floats."""
-    return given.dtype is _FLOAT if given.__class__ is np.ndarray else isinstance(given, (float, int))
+    """True if it is a number, or an array of floats, and no truth value."""
+    if given.__class__ is np.ndarray:
+        return given.dtype is _FLOAT
+    return isinstance(given, (float, int)) and given.__class__ is not bool
 
 
 def has_nan(numbers: np.ndarray) -> bool:
@@ -189,7 +192,7 @@ def _folded(operation: Callable[[Any, Any], Any], lifted: Flags, arguments: tupl
     result, *others = aligned(lifted, arguments)
     with np.errstate(all="ignore"):
         for number in others:
-            if grows and _may_overflow(result, number):
+            if grows and may_overflow(result, number):
                 raise RowByRow
             result = operation(result, number)
     if result.dtype.kind == "f" and np.isnan(result).any():
@@ -197,8 +200,10 @@ def _folded(operation: Callable[[Any, Any], Any], lifted: Flags, arguments: tupl
     return result  # type: ignore[no-any-return]
 
 
-def _may_overflow(left: Any, right: Any) -> bool:
-    return _is_integer(left) and _is_integer(right) and not (_is_within(left) and _is_within(right))
+def may_overflow(*numbers: Any) -> bool:
+    """True if sums or products of two numbers might leave 64 bits: several are integers, and some are large."""
+    integers = [number for number in numbers if _is_integer(number)]
+    return len(integers) > 1 and not all(map(_is_within, integers))
 
 
 def _is_integer(number: Any) -> bool:

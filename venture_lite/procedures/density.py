@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.procedures.bounds import Maximisers, bound_at, certain
-from venture_lite.procedures.columns import Flags, single_numbers
+from venture_lite.procedures.columns import Flags, keep_exact, may_overflow, single_numbers
 from venture_lite.procedures.derivatives import gradient_of
 from venture_lite.procedures.domains import each
 from venture_lite.procedures.items import Items
@@ -58,6 +58,9 @@ def column_density(density: Callable[..., float]) -> Columns:
 
     def columns(lifted: Flags, *arguments: Any) -> np.ndarray:
         numbers = single_numbers(lifted, arguments)
+        if may_overflow(*numbers):
+            keep_exact({int, float}, numbers)
+            numbers = [1.0 * number for number in numbers]
         with np.errstate(all="ignore"):
             result: np.ndarray = bound(*numbers)
         if not getattr(result, "ndim", 0) and any(lifted):

@@ -242,3 +242,14 @@ def test_what_is_never_drawn_together_is_not_compared_again_and_again(monkeypatc
     )
     v.infer("(gibbs k each 40)")
     assert 0 < len(compared) < 40
+
+
+@pytest.mark.parametrize("name", ["parameters", "collapsed", "labels_that_lack_data"])
+@pytest.mark.parametrize(
+    ("threshold", "size"), [("label_chunks.CHUNK", 1), ("label_chunks.CHUNK", 29), ("label_columns.MOST_CLASSES", 3)]
+)
+def test_thresholds_change_no_draw(name: str, threshold: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the labels of a chunk, and of the classes that columns are made of."""
+    before = _drawn(name, "interpreted", 3)
+    monkeypatch.setattr(f"venture_lite.kernels.{threshold}", size)
+    assert _drawn(name, "compiled", 3) == before

@@ -18,6 +18,7 @@ from tests.posterior.fault import Fault
 from tests.posterior.test_posterior import chain
 from tests.statistics import assert_chain_agrees
 from venture_lite import Venture
+from venture_lite.blocks import summed_splits
 from venture_lite.errors import Disagreement
 
 FAULTS: tuple[Fault, ...] = (
@@ -87,3 +88,12 @@ def test_the_evidence_is_exact_where_values_are_of_several_kinds(
         assert evidence.error < 0.05
         assert abs(evidence.log - math.log((normal_pdf(1.5, 0, 1) + normal_pdf(1.5, 1, 1)) / 2)) < 5.8 * evidence.error
         assert is_broken == any(issubclass(each.category, Disagreement) for each in said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("labels_seen", [1, 2])
+def test_splits_are_exact_however_few_labels_propose_them(labels_seen: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summed_splits, "SEEN", labels_seen)
+    (case,) = (c for c in faults_labels.PARAMETERS_OF_LABELS.siblings if c.name == "the_last_label_reads_another_mean")
+    more = chain(case, faults_labels.SPLITTING, seed=5)
+    assert_chain_agrees(more, case.exact(), DRAWS, what=case.program)

@@ -35,8 +35,10 @@ def _refuse(name: str, entries: tuple[Any, ...]) -> np.ndarray:
 
 
 def _vector_columns(lifted: Flags, *entries: Any) -> Any:
-    columns = np.broadcast_arrays(*single_numbers(lifted, entries))
-    return np.stack(columns, axis=1).astype(np.float64, copy=False)
+    numbers = single_numbers(lifted, entries)
+    # -0.0 changes no number, zeros of either sign included
+    none = np.full(next(len(number) for number, up in zip(numbers, lifted, strict=True) if up), -0.0)
+    return np.stack([number + none for number in numbers], axis=1)
 
 
 def make_matrix(*rows: Any) -> np.ndarray:

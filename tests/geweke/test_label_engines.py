@@ -25,7 +25,7 @@ def simulate_labels(rng: Rng, n: int, labels: int, observed: int) -> np.ndarray:
     z = np.tile(np.arange(labels), (n, 1))
     for at in range(observed, labels):
         new = rng.random(n) * (at + ALPHA) < ALPHA
-        z[:, at] = np.where(new, z[:, :at].max(axis=1) + 1, z[np.arange(n), rng.integers(0, max(at, 1), n)])
+        z[:, at] = np.where(new, z[:, :at].max(axis=1, initial=-1) + 1, z[np.arange(n), rng.integers(0, max(at, 1), n)])
     return z[:, ::-1]
 
 
@@ -114,16 +114,16 @@ UNLIKE = Model(
 )
 ALIKE = parameters("[force (z 1) 7]")
 LONG = {
-    "each": (ALIKE, "(gibbs z each 1) (slice (choices m t) each 2 2 1)", 8000),
-    "one": (ALIKE, "(gibbs z one 3) (slice (choices m t) each 2 2 1)", 8000),
-    "resimulation": (ALIKE, "(mh z each 2) (slice (choices m t) each 2 2 1)", 8000),
-    "splits and merges": (ALIKE, "(split_merge z 2) (gibbs z each 1) (slice (choices m t) each 2 2 1)", 6000),
+    "each": (ALIKE, "(gibbs z each 1) (slice (choices m t) each 2 2 1)", 4000),
+    "one": (ALIKE, "(gibbs z one 3) (slice (choices m t) each 2 2 1)", 4000),
+    "resimulation": (ALIKE, "(mh z each 2) (slice (choices m t) each 2 2 1)", 4000),
+    "splits and merges": (ALIKE, "(split_merge z 2) (gibbs z each 1) (slice (choices m t) each 2 2 1)", 3000),
     "particles": (ALIKE, "(pgibbs z ordered 4 1) (slice (choices m t) each 2 2 1)", 3000),
-    "weights": (ALIKE, "(gibbs z all 'weights 1) (slice (choices m t) each 2 2 1)", 6000),
+    "weights": (ALIKE, "(gibbs z all 'weights 1) (slice (choices m t) each 2 2 1)", 3000),
     "labels summed out": (ALIKE, "(slice (choices z m t) all 2 4 'weights 1) (slice (choices m t) each 2 2 1)", 1500),
     "splits with labels summed out": (ALIKE, "(slice (choices z m t) all 2 4 'weights 'splits 4 1)", 1500),
-    "unlike labels, each": (UNLIKE, "(gibbs z each 1) (slice (choices m t) each 2 2 1)", 8000),
-    "unlike labels, weights": (UNLIKE, "(gibbs z all 'weights 1) (slice (choices m t) each 2 2 1)", 6000),
+    "unlike labels, each": (UNLIKE, "(gibbs z each 1) (slice (choices m t) each 2 2 1)", 4000),
+    "unlike labels, weights": (UNLIKE, "(gibbs z all 'weights 1) (slice (choices m t) each 2 2 1)", 3000),
     "unlike labels summed out": (UNLIKE, "(slice (choices z m t) all 2 4 'weights 1)", 1500),
     "unlike labels, splits": (UNLIKE, "(slice (choices z m t) all 2 4 'weights 'splits 8 1)", 1500),
 }

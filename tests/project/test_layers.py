@@ -140,8 +140,9 @@ OUTSIDE = ("blocks", "inference", "engines", "session", "checker", "shell", "rep
 UNPACKS = re.compile(r"ROW_MASK|>> 32|<< 32|0x[Ff]{8}\b")
 PAST_THE_TRACE = re.compile(r"from venture_lite\.(trace\.(table|journal)|interpreter\.machine) import")
 COLUMNS = re.compile(r"\.(column\(|columns\b|tables\b|view\[)")
-# What engines ask of the fast ways; how a way works they do not know. The particles' columns are a way of their own.
-WAYS = re.compile(r"from venture_lite\.kernels\.(?!compiled|deferred)(\w+) import")
+# What engines ask of the fast ways, and what compares them; how a way works they do not know. The particles' columns
+# are a way of their own.
+WAYS = re.compile(r"from venture_lite\.kernels\.(?!checked|compiled|deferred)(\w+) import")
 A_WAY = "engines/pgibbs/particle_columns.py"
 
 

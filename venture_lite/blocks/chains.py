@@ -18,13 +18,14 @@ import numpy as np
 from venture_lite.blocks.distributions import name_of
 from venture_lite.blocks.filtering import ChainTerms, drawn_paths, on_possible_paths
 from venture_lite.errors import KernelError, VentureError
+from venture_lite.interpreter.answered_columns import FAILED
 from venture_lite.interpreter.candidates import MOST_CANDIDATES
 from venture_lite.interpreter.cones import Cone, Cones
 from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.sources import computed_from, source_value
 from venture_lite.kernels.lanes import FoundFamilies, LaneGroup, groups_of, write_choices, write_computed
-from venture_lite.kernels.population import FAILED, ColumnChoice, column_of
+from venture_lite.kernels.population import ColumnChoice, column_of
 from venture_lite.procedures.record import Random
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.values import equal, key_of

@@ -19,6 +19,7 @@ import numpy as np
 from venture_lite.errors import KernelError
 from venture_lite.inference.data import Data
 from venture_lite.inference.tree import Do, KernelPart, Part, Repeat
+from venture_lite.interpreter.answered_columns import value_at
 from venture_lite.interpreter.answers import Differs
 from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.kernel import BlockKernel, Move, Resimulation
@@ -27,7 +28,7 @@ from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.schedule import BlockNodes, Bundle, Schedule, StrandRows
 from venture_lite.interpreter.weights import density_of
 from venture_lite.kernels.column_moves import ColumnMove, ColumnWeights, NoColumns
-from venture_lite.kernels.population import Failures, Population, Writer, column_of, taken, value_at
+from venture_lite.kernels.population import Failures, Population, Writer, column_of, taken
 from venture_lite.procedures.record import Random
 from venture_lite.trace.copies import Copies
 from venture_lite.trace.nodes import row_of

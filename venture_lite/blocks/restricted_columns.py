@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from venture_lite.blocks.independent_draws import renew
-from venture_lite.blocks.label_classes import is_label
 from venture_lite.blocks.label_shares import BY_CLASS, Share, drawn_index, drawn_scans, shares_of
 from venture_lite.interpreter.candidates import support_of
 from venture_lite.interpreter.model import Model
@@ -104,15 +103,11 @@ class ColumnProposals:
         """What one label's rows would absorb in some classes, as these stand."""
         if not classes:
             return []
-        columns, member = self._columns, self._columns.members(np.array([position]))
-        try:
-            parameters = [columns.values_of(label) for label in classes]
-            with columns.standing_for(classes[0]) as cells:
-                pairs = columns.pairs(member, np.ones((len(classes), 1), bool))
-                found: list[float] = cells.terms_of_pairs(parameters, pairs).tolist()
-                return found
-        except NotByColumns:
-            return [float(columns.terms(label, member)[0]) for label in classes]
+        columns, mask = self._columns, np.ones((len(classes), 1), bool)
+        member, parameters = columns.members(np.array([position])), list(map(columns.values_of, classes))
+        with columns.standing_for(classes[0]) as cells:
+            found: list[float] = cells.terms_where(parameters, member, mask, columns.pairs(member, mask)).tolist()
+        return found
 
     def _share_after(self, move: ColumnProposal) -> float:
         """The probability that the second label's class is drawn for the first, once these are split."""
@@ -418,15 +413,3 @@ class SummedInClass(InClass):
 def prior_of(model: Model, parameter: ClassParameter, value: Any) -> float:
     """The log density of a parameter's value under its distribution, whose arguments were checked."""
     return float(parameter.record.log_density(value, *parameter.arguments))
-
-
-def has_columns(model: Model, nodes: Sequence[int]) -> bool:
-    """Whether the labels among some choices are moved over columns, as they stand. Nothing changes."""
-    label = next((node for node in nodes if is_label(model.trace, node)), None)
-    if label is None or model.kernels != "compiled":
-        return False
-    try:
-        ClassColumns(model, label).look(nodes)
-    except NotByColumns:
-        return False
-    return True

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.blocks.label_classes import is_label
 from venture_lite.blocks.label_weights import MeasureDraw
 from venture_lite.blocks.slices import SliceWidth
 from venture_lite.blocks.summed_columns import IMPOSSIBLE, SummedClasses, SummedMoves, moves_of, shared_cells
@@ -183,3 +184,9 @@ def drawn_places(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     reached = np.cumsum(np.exp(weights - best), axis=0)
     found: np.ndarray = np.minimum((reached <= uniform * reached[-1]).sum(axis=0), len(weights) - 1)
     return found
+
+
+def has_columns(model: Model, nodes: Sequence[int]) -> bool:
+    """Whether the labels among some choices are moved over columns, as they stand. Nothing changes."""
+    label = next((node for node in nodes if is_label(model.trace, node)), None)
+    return label is not None and model.kernels != "interpreted" and WeightedColumns(model, label).has_columns(nodes)

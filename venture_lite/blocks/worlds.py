@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from venture_lite.blocks.cut_draws import Interval, drawn_between
 from venture_lite.blocks.input_names import apart, argument_name, each_number
 from venture_lite.blocks.tape import Tape
 from venture_lite.errors import KernelError, VentureError
-from venture_lite.interpreter.answers import ABSENT, FoundState, difference_of_state, entries_that_differ, spread
+from venture_lite.interpreter.answered_columns import FoundColumns, value_at
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.explain import apply_checked
 from venture_lite.interpreter.model import Model
@@ -27,13 +28,13 @@ from venture_lite.interpreter.runs import Places, Run, runs_alike, runs_of
 from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_rows, is_maker_application
 from venture_lite.interpreter.shape import text_of_site
 from venture_lite.interpreter.sources import application_nodes, depends_on, reached
-from venture_lite.kernels.population import column_of, value_at, values_of_rows
+from venture_lite.kernels.population import column_of, each_of, together, values_of_rows
 from venture_lite.procedures.columns import RowByRow, single_numbers
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node, needed
 from venture_lite.program.code import Code, Kind
-from venture_lite.trace.nodes import node_at, row_of, site_of
-from venture_lite.trace.table import Column, NotColumnar, listed
+from venture_lite.trace.nodes import node_at, site_of
+from venture_lite.trace.table import Column, listed
 from venture_lite.trace.trace import Trace
 from venture_lite.values import equal
 
@@ -160,11 +161,9 @@ class RunReader:
         span = program.site_code[site].slots[program.site_slot[site]].span
         if True not in lifted:
             return apply_checked(record, tuple(arguments), span)
-        if record.columns is not None:
-            try:
-                return record.columns(lifted, *arguments)
-            except (RowByRow, NotColumnar, TypeError):
-                pass
+        found = together(record.columns, lifted, tuple(arguments))
+        if found is not None:
+            return found
         return self._row_by_row(worlds, lifted, arguments, lambda at, row: apply_checked(record, row, span))
 
     def _row_by_row(
@@ -173,13 +172,9 @@ class RunReader:
         """`one` of each row in each world; where it fails a value of another world stands in. Raises VentureError where
         it fails in all."""
         size = len(self.run.rows) * worlds.count
-        columns = [
-            (x.tolist() if x.ndim == 1 else list(x)) if up else [x] * size
-            for x, up in zip(arguments, lifted, strict=True)
-        ]
         found: list[Any] = []
         failed: list[int] = []
-        for at, row in enumerate(zip(*columns, strict=True) if columns else [()] * size):
+        for at, row in enumerate(each_of(lifted, tuple(arguments), size)):
             try:
                 found.append(one(at, row))
             except VentureError as error:
@@ -315,31 +310,25 @@ class WorldMaker:
 
     def _difference(self, worlds: Worlds) -> str | None:
         """What the interpreter makes otherwise of a few values in a few worlds."""
-        drawn = [worlds.values[reader.own[0]] for reader in self._readers if reader.is_choice]
-        chosen = [world for world in entries_that_differ(drawn, worlds.count) if not worlds.failed[world]]
-        part = worlds.part(np.array(chosen, int))
-        found = (difference_of_state(self.model, self._state(part, world)) for world in range(part.count))
-        return next((each for each in found if each is not None), None)
-
-    def _state(self, worlds: Worlds, world: int) -> FoundState:
-        """A few nodes in the state of a world."""
-
-        def value_of(node: int) -> Any:
-            place = self.places.nowhere if node < 0 else int(self.places.of(site_of(node), row_of(node)))
-            return ABSENT if place == self.places.nowhere else value_at(worlds.values[place], world)
-
+        columns: dict[int, np.ndarray] = {}
         computed: list[int] = []
-        choices: list[tuple[int, list[Any], None]] = []
+        arguments: dict[int, Callable[[int], list[Any]]] = {}
         for reader in self._readers:
             nodes = reader.run.nodes
+            columns.update(zip(nodes, map(worlds.values.__getitem__, reader.own.tolist()), strict=True))
             if not reader.is_choice:
-                computed += spread(nodes)
+                computed += nodes
                 continue
             given = list(zip(reader.outputs(worlds), reader.lifted, strict=True))
-            for node in spread(nodes):
-                at = nodes.index(node) * worlds.count + world
-                choices.append((node, [value_at(x, at) if up else x for x, up in given], None))
-        return FoundState(value_of, computed, choices)
+            for row, node in enumerate(nodes):
+                arguments[node] = partial(_given_at, given, row * worlds.count)
+        failed = np.flatnonzero(worlds.failed).tolist()
+        return FoundColumns(self.model, worlds.count, columns, computed, arguments, failed=failed).difference()
+
+
+def _given_at(given: list[tuple[Any, bool]], start: int, world: int) -> list[Any]:
+    """The arguments of a row in a world, of those of all rows in all worlds."""
+    return [value_at(x, start + world) if up else x for x, up in given]
 
 
 def all_above(trace: Trace, nodes: Iterable[int]) -> Iterator[int]:

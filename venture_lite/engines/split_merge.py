@@ -34,23 +34,30 @@ from venture_lite.interpreter.label_readers import refuse_unlike
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.interpreter.weights import Weight
+from venture_lite.kernels.checked import Check, Witness
 from venture_lite.values import key_of
 
 MOST_MISSES = 3
 """In a row, after which columns are not tried again."""
+ROUNDED = 1e-6
+"""By so much parameters differ that are drawn by second differences of densities."""
 
 
 class SplitMerge(BlockKernel):
     """Transitions of one `split_merge` action."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, by_columns: bool = True) -> None:
         super().__init__(model)
-        self._metropolis = Metropolis(model)
+        self._decide = Witness(Metropolis(model))
+        self._check: Check | None = None
+        if by_columns and model.kernels != "interpreted":
+            on_trace = SplitMerge(model, by_columns=False)
+            self._check = Check(on_trace, "split_merge", on_trace._decide.taken, ROUNDED)
         self._rows = 0
         # one of the labels; the proposals over columns of its site, and how often in a row there were none
         self._label = -1
         self._columns: ColumnProposals | None = None
-        self._misses = 0 if model.kernels == "compiled" else MOST_MISSES
+        self._misses = 0
         # splits proposed and accepted, merges proposed and accepted
         self._counts = {"splits": 0, "splits accepted": 0, "merges": 0, "merges accepted": 0}
 
@@ -108,7 +115,11 @@ class SplitMerge(BlockKernel):
     # ------------------------------------------------------------------------------------------- a transition
 
     def step(self, nodes: list[int], at: Selection) -> bool:
-        accepted = self._by_columns(nodes)
+        accepted = None
+        if self._check is not None:
+            # of this transition alone
+            self._decide.taken()
+            accepted = self._check.step_if_any(nodes, at, self._by_columns, self._decide.taken)
         return self._by_interpreter(nodes, at) if accepted is None else accepted
 
     def _by_columns(self, nodes: list[int]) -> bool | None:
@@ -126,7 +137,7 @@ class SplitMerge(BlockKernel):
         self._misses = 0
         if log_ratio is None:
             return False
-        accepted = log_ratio > -math.inf and self._metropolis(Weight(0, log_ratio))
+        accepted = log_ratio > -math.inf and self._decide(Weight(0, log_ratio))
         if accepted:
             self._columns.keep()
         self._rows += self._columns.rows
@@ -169,7 +180,7 @@ class SplitMerge(BlockKernel):
         # parameters may be labels themselves, and others of them there now
         now = LabelPairs(model, at.everything())
         weight.total += now.log_probability(pair, not pair.splits) - log_pair
-        return weight.total > -math.inf and self._metropolis(weight)
+        return weight.total > -math.inf and self._decide(weight)
 
 
 def _compile_split_merge(program: InferenceProgram, given: ActionForm) -> Part:

@@ -38,6 +38,7 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.selection import Selection, one_of_each_kind
 from venture_lite.interpreter.weights import NEVER, Weight
+from venture_lite.kernels.checked import Check
 from venture_lite.procedures.exchangeable.crp import CrpState
 from venture_lite.trace.nodes import site_of
 from venture_lite.trace.runtime import Exchangeable
@@ -49,7 +50,7 @@ class WeightedLabels(BlockKernel):
 
     refuses_blocks = True
 
-    def __init__(self, model: Model, width: SliceWidth | None = None, splits: int = 0) -> None:
+    def __init__(self, model: Model, width: SliceWidth | None = None, splits: int = 0, by_columns: bool = True) -> None:
         """With a width, other choices of a block are moved with the labels summed out, and before them so many splits
         and merges of classes are proposed."""
         super().__init__(model)
@@ -57,6 +58,10 @@ class WeightedLabels(BlockKernel):
         # splits and merges proposed and accepted
         self._counts: Counter[str] = Counter()
         self._columns: WeightedColumns | None = None
+        self._check: Check | None = None
+        if by_columns and model.kernels != "interpreted":
+            on_trace = WeightedLabels(model, width, splits, by_columns=False)
+            self._check = Check(on_trace, "'weights")
 
     @property
     def rows(self) -> int:
@@ -99,7 +104,9 @@ class WeightedLabels(BlockKernel):
     # ------------------------------------------------------------------------------------------- a transition
 
     def step(self, nodes: list[int], at: Selection) -> bool:
-        moved = self._by_columns(nodes)
+        moved = None
+        if self._check is not None:
+            moved = self._check.step_if_any(nodes, at, self._by_columns)
         if moved is not None:
             return moved
         every, moved = labels_by_maker(self.model), False
@@ -122,9 +129,7 @@ class WeightedLabels(BlockKernel):
     def _by_columns(self, nodes: list[int]) -> bool | None:
         """Whether labels moved; None where they have no columns, and nothing was done."""
         model = self.model
-        if model.kernels != "compiled" or model.regenerator.power != 1.0:
-            return None
-        if model.transactions or model.trace.journal.entries:
+        if model.regenerator.power != 1.0 or model.transactions or model.trace.journal.entries:
             return None
         self._columns = self._columns or WeightedColumns(model, self._label(nodes), self._width, self._splits)
         moved = self._columns.draw(nodes)
@@ -135,7 +140,7 @@ class WeightedLabels(BlockKernel):
 
     def has_columns(self, nodes: list[int]) -> bool:
         """Whether a block is moved over columns, as it stands. Nothing changes."""
-        return self.model.kernels == "compiled" and WeightedColumns(
+        return self._check is not None and WeightedColumns(
             self.model, self._label(nodes), self._width, self._splits
         ).has_columns(nodes)
 

@@ -7,10 +7,8 @@ is not used again for that kind, the interpreter's result stands, and one warnin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -19,12 +17,8 @@ import numpy as np
 from venture_lite.errors import Disagreement, InternalError, VentureError, warn
 from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.rounding import of_counts
-from venture_lite.interpreter.runs import lent
 from venture_lite.interpreter.scaffold import Builder
-from venture_lite.interpreter.shape import text_of_site
-from venture_lite.interpreter.sources import application_nodes, computed_from, source_nodes, source_value
-from venture_lite.interpreter.weights import Weight, density_of, log_density
-from venture_lite.trace.keys import memo_key
+from venture_lite.interpreter.weights import Weight, log_density
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.values import equal
 
@@ -188,120 +182,9 @@ def magnitude(model: Model, block: list[int]) -> float:
     return sum(abs(log_density(trace, node)) + float(np.sum(of_counts(trace.value(node)))) for node in choices)
 
 
-# ------------------------------------------------------------------------------------------ one state of a fast way
-
-
-MOST_COMPARED, MOST_NODES = 5, 12
-"""States, and nodes of each, that are compared at once."""
-
-ABSENT = object()
-"""In place of a value that a fast way leaves as it is in the trace."""
-
-
-@dataclass(frozen=True)
-class FoundState:
-    """A state that a fast way found, without rows of its own, or a part of one."""
-
-    # the value of a node there, ABSENT where it is the trace's; of ~node the packed row that a call finds there, ABSENT
-    # where it is no other than in the trace
-    value_of: Callable[[int], Any]
-    # nodes that are computed
-    computed: Iterable[int] = ()
-    # choices with what they are applied to, and their log densities, None where these are not known
-    choices: Iterable[tuple[int, Iterable[Any] | None, float | None]] = ()
-
-
-def difference_of_state(model: Model, state: FoundState, has_failed: bool = False) -> str | None:
-    """What the interpreter makes otherwise of a state that a fast way found; None where nothing, or where it meets an
-    error as the fast way did. Nothing changes."""
-    told: str | None = None
-    with model.aside():
-        try:
-            for difference in _differences(model, state):
-                told = told or difference
-        except VentureError as error:
-            return told if has_failed else f"an error, {error.message}"
-    return "an error, which the interpreter does not meet" if has_failed else told
-
-
-def _differences(model: Model, state: FoundState) -> Iterator[str]:
-    trace, value_of = model.trace, state.value_of
-    for node in state.computed:
-        value = _interpreted_value(model, value_of, node)
-        if value_of(node) is not ABSENT and not is_near(value, value_of(node)):
-            yield f"the value of {text_of_site(trace.program, node >> 32)}, {value!r} and {value_of(node)!r}"
-    for node, arguments, term in state.choices:
-        _put(model, value_of, application_nodes(trace, node))
-        operator, values = trace.application(node)
-        noted = tuple(values if arguments is None else arguments)
-        for value, found in zip_longest(values, noted) if noted else ():
-            if not is_near(value, found):
-                yield f"what {text_of_site(trace.program, node >> 32)} reads, {value!r} and {found!r}"
-        if term is not None:
-            _put(model, value_of, (node,))
-            expected = density_of(trace, node, operator, values, trace.value(node))
-            if not is_near(expected, term, NEAR):
-                yield f"the log density of {text_of_site(trace.program, node >> 32)}, {expected!r} and {term!r}"
-
-
-def _interpreted_value(model: Model, value_of: Callable[[int], Any], node: int) -> Any:
-    """The value that a node is computed to have; of a call whose family may be another, that of the family."""
-    trace = model.trace
-    source = computed_from(trace, node)
-    if value_of(~node) is not ABSENT:
-        _put(model, value_of, application_nodes(trace, node))
-        memo, *values = trace.read(node >> 32, node & ROW_MASK)
-        code = memo.procedure.code
-        row = memo.entries.get(memo_key(tuple(values)))
-        if row is None or code.index << 32 | row != value_of(~node):
-            raise VentureError(f"no family of {memo} has the key")
-        return trace.result(code, row)
-    assert source is not None
-    _put(model, value_of, source_nodes(trace, source))
-    return source_value(trace, source)
-
-
-def _put(model: Model, value_of: Callable[[int], Any], nodes: Iterable[int]) -> None:
-    """Let the trace have the values that some nodes have in a state."""
-    trace = model.trace
-    for node in nodes:
-        packed = value_of(~node)
-        if packed is not ABSENT:
-            trace.users.lead(node >> 32, np.array([node & ROW_MASK]), np.array([packed]))
-            if trace.is_borrowed(node):
-                continue
-        value = value_of(node)
-        if value is ABSENT:
-            value = value_of(lent(trace, node))
-        if value is not ABSENT:
-            trace.put(lent(trace, node), value)
-
-
-def spread(nodes: Iterable[int]) -> list[int]:
-    """A few nodes, the first and the last of each site among them."""
-    sites: dict[int, list[int]] = {}
-    for node in nodes:
-        sites.setdefault(node >> 32, []).append(node)
-    most = max(2, MOST_NODES // max(len(sites), 1))
-    return [each[at] for each in sites.values() for at in _places(len(each), most)]
-
-
-def _places(count: int, most: int) -> list[int]:
+def places(count: int, most: int) -> list[int]:
     """Up to so many places from 0 to `count` - 1, the first and the last among them."""
     return list(range(count)) if count <= most else [at * (count - 1) // (most - 1) for at in range(most)]
-
-
-def entries_that_differ(columns: Iterable[np.ndarray], count: int, strands: int = 1) -> list[int]:
-    """A few of the entries 0 to `count` - 1 of some columns, where values lie far apart or are of several kinds; of
-    several strands, the entries of each side by side, if they are so many."""
-    found: dict[int, None] = {}
-    for column in columns:
-        if column.dtype == object:
-            found |= dict.fromkeys({type(value): at for at, value in enumerate(column.tolist())}.values())
-        elif column.ndim == 1:
-            found |= dict.fromkeys((int(column.argmin()), int(column.argmax())))
-    most = MOST_COMPARED if strands == 1 else MOST_COMPARED // 2
-    return list(dict.fromkeys((*list(found)[:most], *_places(count, min(strands, most) + 1))))[:MOST_COMPARED]
 
 
 def is_near(one: Any, other: Any, absolute: float = 1e-12) -> bool:
@@ -312,7 +195,8 @@ def is_near(one: Any, other: Any, absolute: float = 1e-12) -> bool:
         is_close = abs(one - other) <= max(absolute, NEAR * max(abs(one), abs(other)))
         return is_close or one == other or (one != one and other != other)
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return one.shape == other.shape and all(map(is_near, one.ravel().tolist(), other.ravel().tolist()))
+        values, others = tuple(one.ravel().tolist()), tuple(other.ravel().tolist())
+        return one.shape == other.shape and is_near(values, others, absolute)
     if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(is_near, one, other))
+        return len(one) == len(other) and all(is_near(*pair, absolute) for pair in zip(one, other, strict=True))
     return equal(one, other)

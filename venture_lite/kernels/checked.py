@@ -18,14 +18,13 @@ import numpy as np
 
 from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.ancestry import name_of_choice
-from venture_lite.interpreter.answers import magnitude
+from venture_lite.interpreter.answers import Differs, is_near, magnitude
 from venture_lite.interpreter.kernel import BlockKernel, Decide, Drawing
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, absorbing_count
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Weight
 from venture_lite.trace.table import ROW_MASK
-from venture_lite.values import equal
 
 TOLERANCE = 1e-9
 """Of the sum of the magnitudes of a weight's terms."""
@@ -94,10 +93,14 @@ class Uncompared(Exception):
 class Check:
     """Compares transitions of one kernel's fast ways with those of its interpreted kernel."""
 
-    def __init__(self, interpreted: BlockKernel, name: str, taken: Taken) -> None:
-        """`name` is for messages, `taken` the weights and decisions of the interpreted kernel's last transition."""
+    def __init__(
+        self, interpreted: BlockKernel, name: str, taken: Taken | None = None, tolerance: float = TOLERANCE
+    ) -> None:
+        """`name` is for messages, `taken` the weights and decisions of the interpreted kernel's last transition. With a
+        tolerance above TOLERANCE values that are drawn may differ by it, too."""
         self._model: Model = interpreted.model
         self._interpreted, self._name, self._taken = interpreted, name, taken
+        self._tolerance = tolerance
         self._answers = interpreted.model.answers
 
     def believes(self, key: Hashable) -> bool:
@@ -111,6 +114,23 @@ class Check:
         """One transition of a block by a fast way, compared; the interpreter's where they differ."""
         (moved,) = self.several(key, [nodes], [at.key], at, lambda _: [fast()], taken)
         return moved
+
+    def step_if_any(
+        self, nodes: list[int], at: Selection, fast: Callable[[list[int]], bool | None], taken: Taken | None = None
+    ) -> bool | None:
+        """A transition by a fast way, None where the block has none: it is compared in checked sessions alone, since
+        the interpreter's takes long. What the way computes is compared by itself in the others."""
+        key, answers, generator = (self._name, nodes[0] >> 32), self._answers, self._model.trace.rng.bit_generator
+        if answers.always and answers.due(key):
+            blocks, made = [nodes], lambda _: [moved for moved in [fast(nodes)] if moved is not None]
+            found = self.several(key, blocks, [at.key], at, made, taken)
+            return found[0] if found else None
+        before = generator.state
+        try:
+            return answers.believed(key, self._name, lambda: fast(nodes), lambda _: None)
+        except Differs:
+            generator.state = before
+            return None
 
     def several(
         self, key: Hashable, blocks: Sequence[list[int]], keys: Sequence[Any], at: Selection,
@@ -195,10 +215,9 @@ class Check:
             return "the random numbers that they draw"
         if last.moved != found.moved:
             return f"whether the block moves, {last.moved} and {found.moved}"
-        if (different := _different(last.renewed, found.renewed)) is not None:
-            return f"values, {last.renewed.get(different)} and {found.renewed.get(different)}"
-        if not _are_equal(last.values, found.values):
-            return f"values, {last.values} and {found.values}"
+        for one, other in ((last.renewed, found.renewed), (last.values, found.values)):
+            if (different := _different(one, other, self._tolerance)) is not None:
+                return f"values, {one.get(different)} and {other.get(different)}"
         if not self._agree(last.score, found.score, blocks[0]):
             return f"log scores, {last.score} and {found.score}"
         return None
@@ -227,27 +246,22 @@ class Check:
         # the magnitudes of the terms are at least this
         size = abs(one.total) + abs(other.total)
         difference = abs(one.total - other.total)
-        return difference <= TOLERANCE * size or difference <= TOLERANCE * (size + magnitude(self._model, nodes))
+        near = self._tolerance
+        return difference <= near * size or difference <= near * (size + magnitude(self._model, nodes))
 
 
-def _different(one: dict[int, Any], other: dict[int, Any]) -> int | None:
-    """A node whose value is not the same; None if there is none."""
+def _different(one: dict[Any, Any], other: dict[Any, Any], tolerance: float) -> Any:
+    """A key whose value is not the same; None if there is none."""
     for node in one.keys() | other.keys():
-        if node not in one or node not in other or not _are_alike(one[node], other[node]):
+        if node not in one or node not in other or not _are_alike(one[node], other[node], tolerance):
             return node
     return None
 
 
-def _are_alike(one: Any, other: Any) -> bool:
-    """True if two values that are computed are the same but for rounding; of procedures made anew, if their kind is."""
+def _are_alike(one: Any, other: Any, tolerance: float) -> bool:
+    """True if two values are the same but for rounding; of procedures made anew, if their kind is."""
     if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(_are_alike, one, other))
-    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
-        return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE) or (one != one and other != other)
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return one.shape == other.shape and np.allclose(one, other, TOLERANCE, TOLERANCE, equal_nan=True)
-    return equal(one, other) if isinstance(one, str) else type(one) is type(other)
-
-
-def _are_equal(one: dict[Any, Any], other: dict[Any, Any]) -> bool:
-    return one.keys() == other.keys() and all(equal(value, other[key]) for key, value in one.items())
+        return len(one) == len(other) and all(_are_alike(*pair, tolerance) for pair in zip(one, other, strict=True))
+    if isinstance(one, (int, float, np.ndarray, str)):
+        return is_near(one, other, tolerance)
+    return type(one) is type(other)

@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.interpreter.answered_columns import difference_of_weights
+from venture_lite.interpreter.answers import Differs, places
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import in_order, one_of_each_kind
-from venture_lite.kernels.class_terms import ClassAtHand, MemberRows, Members, Pairs, summed_terms
+from venture_lite.kernels.class_terms import ClassAtHand, MemberRows, Members, Pairs
 from venture_lite.kernels.label_rows import (
     FreshClass,
     LabelReader,
@@ -37,6 +39,9 @@ from venture_lite.trace.keys import memo_key
 from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.runtime import Exchangeable, Memo
 from venture_lite.trace.table import ROW_MASK, Column
+
+FEW = 3
+"""Labels, and classes, whose terms are compared with the interpreter's."""
 
 EVERYTHING = Drawable(False, None, {})
 """No choice of a class is in a block that is counted."""
@@ -102,7 +107,33 @@ class ClassColumns:
         elif journal.version == self._version:
             return
         self._refresh()
+        self._answer()
         self._version = journal.version
+
+    def _answer(self) -> None:
+        """Compare what a few labels of each reader absorb in a few classes with the interpreter's. Raises NotByColumns
+        where the interpreter's is another."""
+        few = {int(owners[at]) for _, _, owners in self._layout for at in places(len(owners), FEW)}
+        positions, tables = sorted(few), self.state.tables
+        classes = [tables[at] for at in places(len(tables), FEW)]
+
+        def terms() -> np.ndarray:
+            members, parameters = self.members(np.array(positions)), list(map(self.values_of, classes))
+            mask = np.ones((len(classes), len(positions)), bool)
+            with self.standing_for(classes[0]) as cells:
+                pairs = cells.terms_where(parameters, members, mask, self.pairs(members, mask)).reshape(mask.shape)
+                each = [cells.terms(values, members) for values in parameters]
+                return np.array([pairs, cells.terms_of_lists(parameters, members), each])
+
+        def difference(found: Any) -> str | None:
+            its = ((self.node(at), classes, found[:, :, place].tolist()) for place, at in enumerate(positions))
+            return difference_of_weights(self._model, its, counts=False)
+
+        key = "classes", self._code.index, self._slot, *[reader.code.index for reader, _, _ in self._layout]
+        try:
+            self._model.answers.believed(key, "classes of labels in columns", terms, difference)
+        except Differs:
+            raise NotByColumns from None
 
     def _same_users(self) -> bool:
         """Whether the labels that have several users have the same ones."""
@@ -311,11 +342,6 @@ class ClassColumns:
             yield at_hand
         finally:
             at_hand.write(values)
-
-    def terms(self, label: int, members: Members) -> np.ndarray:
-        """The log densities of some members' rows (m,) in a class, as it stands. Raises NotByColumns."""
-        families = {part.reader: self._rows.led_to(part.reader, label)[0] for part in members.rows}
-        return summed_terms(members, families)
 
     # ------------------------------------------------------------------------------------------------- moving
 

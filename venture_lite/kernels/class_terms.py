@@ -85,7 +85,18 @@ class ClassAtHand:
     def terms(self, values: Sequence[Any], members: Members) -> np.ndarray:
         """The log densities of some members' rows (m,), were the parameters these. Raises NotByColumns."""
         self.write(values)
-        return summed_terms(members, self._families, self._impossible)
+        total = np.zeros(members.count)
+        for part in members.rows:
+            for group in part.reader.groups:
+                group.families[:] = self._families[part.reader]
+                terms = group_terms(group, part.rows, self._impossible)
+                if part.owners is None:
+                    total += terms
+                else:
+                    np.add.at(total, part.owners, terms)
+        if not bool((total < math.inf).all()):
+            raise NotByColumns
+        return total
 
     def terms_of_lists(self, several: Sequence[Sequence[Any]], members: Members) -> np.ndarray:
         """The log densities (P, m) of some members' rows under P lists of parameters, whatever these are: one
@@ -189,19 +200,3 @@ def _numbers(several: Sequence[Sequence[Any]]) -> np.ndarray:
             if type(value) is not float:
                 raise NotByColumns
     return np.array(several, dtype=np.float64).reshape(len(several), -1)
-
-
-def summed_terms(members: Members, families: dict[LabelReader, list[int]], impossible: float = -math.inf) -> np.ndarray:
-    """The log densities of some members' rows (m,), each of which leads to these families. Raises NotByColumns."""
-    total = np.zeros(members.count)
-    for part in members.rows:
-        for group in part.reader.groups:
-            group.families[:] = families[part.reader]
-            terms = group_terms(group, part.rows, impossible)
-            if part.owners is None:
-                total += terms
-            else:
-                np.add.at(total, part.owners, terms)
-    if not bool((total < math.inf).all()):
-        raise NotByColumns
-    return total

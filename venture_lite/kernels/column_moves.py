@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.interpreter.answered_columns import value_at
 from venture_lite.interpreter.application import admitted
 from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.kernel import Metropolis, Move
@@ -19,15 +20,7 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Formulated
 from venture_lite.interpreter.schedule import BlockNodes, Bundle, Schedule, StrandRows
 from venture_lite.interpreter.weights import density_of
-from venture_lite.kernels.population import (
-    ColumnChoice,
-    Failures,
-    Population,
-    StepFunction,
-    Writer,
-    column_of,
-    value_at,
-)
+from venture_lite.kernels.population import ColumnChoice, Failures, Population, StepFunction, Writer, column_of
 from venture_lite.procedures.numeric import on_columns
 from venture_lite.procedures.simulation import ColumnGenerator
 from venture_lite.trace.nodes import row_of

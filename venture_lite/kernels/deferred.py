@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from venture_lite.errors import InternalError, VentureError
+from venture_lite.interpreter.answered_columns import difference_of_weights
+from venture_lite.interpreter.answers import Differs, places
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, support_of
 from venture_lite.interpreter.model import Model
-from venture_lite.interpreter.weights import density_of
+from venture_lite.interpreter.weights import Weight, density_of
 from venture_lite.kernels.follow import Follow, RowShape
 from venture_lite.kernels.followers import Components, Weigher
 from venture_lite.kernels.preview import Drawable, Unplanned, recalled
@@ -33,6 +35,9 @@ from venture_lite.trace.runtime import Exchangeable, Memo
 
 if TYPE_CHECKING:
     from venture_lite.inference.data import Data
+
+FEW = 3
+"""Candidates whose weights are compared with the interpreter's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class MetDatum:
 
 def deferred(model: Model, data: Data, scope: Any, blocks: Callable[[int], list[list[int]]]) -> Deferred | None:
     """What assigns data over statistics, as the model's `kernels` say; `blocks` are a datum's choices in the scope."""
-    return Deferred(model, data, scope, blocks) if model.kernels == "compiled" else None
+    return None if model.kernels == "interpreted" else Deferred(model, data, scope, blocks)
 
 
 class Deferred:
@@ -101,8 +106,8 @@ class Deferred:
         """Take a datum out; False where it has to be done in the trace, and nothing was done."""
         try:
             entry = self._entry(datum)
-            self._take_out(entry)
-        except (Unplanned, VentureError):
+            self._apply_all(entry, entry.now, put_in=False)
+        except (Differs, Unplanned, VentureError):
             return False
         entry.now = None
         return True
@@ -112,14 +117,13 @@ class Deferred:
         be done in the trace, where an error is located, too; nothing was done then."""
         try:
             return self._assign(datum)
-        except (Unplanned, VentureError):
+        except (Differs, Unplanned, VentureError):
             return None
 
     def _assign(self, datum: int) -> bool:
         entry = self._entry(datum)
         before = entry.now
-        if before is not None:
-            self._take_out(entry)
+        self._apply_all(entry, before, put_in=False)
         drawn: list[Any] = []
         try:
             for assignment in entry.assignments:
@@ -134,6 +138,13 @@ class Deferred:
 
     def _draw(self, assignment: Assignment) -> Any:
         """A value from the conditional distribution, the datum's own applications being out."""
+        values, weights = self._weighed(assignment)
+        if all(weight.impossible for weight in weights):
+            raise Unplanned
+        return values[draw_candidate(weights, self.model.trace.rng.random())]
+
+    def _weighed(self, assignment: Assignment) -> tuple[list[Any], list[Weight]]:
+        """The candidates and their weights, the datum's own applications being out."""
         site = assignment.site
         values, terms = self._priors.get(site) or self._prior(site)
         weigher, rows = self._weigher, assignment.rows
@@ -148,9 +159,27 @@ class Deferred:
             finally:
                 weigher.take_back()
         self.rows += len(values) * len(rows)
-        if all(weight.impossible for weight in weights):
-            raise Unplanned
-        return values[draw_candidate(weights, self.model.trace.rng.random())]
+        return values, weights
+
+    def _answer(self, assignment: Assignment, present: Any) -> None:
+        """Compare the weights of a few candidates of a datum that is in the trace with the interpreter's, the others
+        being as they are there, too. Raises Differs."""
+        node = node_at(assignment.site, assignment.memo.entries[assignment.key])
+
+        def weighed() -> tuple[list[Any], list[Weight]]:
+            self._apply(assignment, present, put_in=False)
+            try:
+                return self._weighed(assignment)
+            finally:
+                self._apply(assignment, present, put_in=True)
+
+        def difference(found: Any) -> str | None:
+            values, weights = found
+            few = places(len(values), FEW)
+            its = node, [values[at] for at in few], [[weights[at].value() for at in few]]
+            return difference_of_weights(self.model, [its], counts=True)
+
+        self.model.answers.believed(("assignments", assignment.site), "assignments of data", weighed, difference)
 
     def _prior(self, site: int) -> tuple[list[Any], list[float]]:
         """The candidates and their log densities."""
@@ -163,11 +192,6 @@ class Deferred:
         if not isinstance(operator, Exchangeable):
             self._priors[site] = values, terms
         return values, terms
-
-    def _take_out(self, entry: MetDatum) -> None:
-        if entry.now is None:
-            raise InternalError("a datum that is out was to be taken out")
-        self._apply_all(entry, entry.now, put_in=False)
 
     def _apply_all(self, entry: MetDatum, values: Sequence[Any] | None, put_in: bool) -> None:
         """Put in, or take out, what a datum's values lead to: the first ones', or none's where it is out."""
@@ -193,8 +217,8 @@ class Deferred:
             if self.data.is_out(datum):
                 raise Unplanned
             found = tuple(self._template(rows, block) for block in self._blocks(datum))
-            places = [place for template in found for place, _, _ in template.rows]
-            if not found or len(set(places)) < len(places):
+            all_rows = [place for template in found for place, _, _ in template.rows]
+            if not found or len(set(all_rows)) < len(all_rows):
                 raise Unplanned
             self._templates[codes] = found
         return found
@@ -210,11 +234,11 @@ class Deferred:
         own, *others = self._plans.plan(block[0], self._draws).parts
         if own.shape.terms or own.shape.calls:
             raise Unplanned
-        places = {found: place for place, found in enumerate(rows)}
+        place_of = {found: place for place, found in enumerate(rows)}
         named: list[tuple[int, int]] = []
         followed: list[tuple[int, tuple[int, ...], RowShape]] = []
         for part in others:
-            place = places.get((part.code, part.row))
+            place = place_of.get((part.code, part.row))
             if place is None or part.source != 0 or not self._plans.covers(part):
                 raise Unplanned
             start = tuple(slot for slot in part.start if isinstance(slot, int))
@@ -233,8 +257,14 @@ class Deferred:
         if found is None:
             rows = self.data.rows(datum)
             is_out = self.data.is_out(datum)
-            bound = [self._bind(template, rows, is_out) for template in self._templates_of(datum, rows)]
+            templates = self._templates_of(datum, rows)
+            if not is_out and any(self.model.answers.due(("assignments", each.site)) for each in templates):
+                # the interpreter weighs with all others as they are in the trace
+                self.settle()
+            bound = [self._bind(template, rows, is_out) for template in templates]
             values = None if is_out else tuple(value for _, value in bound)
+            for assignment, value in () if is_out else bound:
+                self._answer(assignment, value)
             found = self._entries[datum] = MetDatum(tuple(assignment for assignment, _ in bound), values, values)
         return found
 
@@ -269,8 +299,7 @@ class Deferred:
         """Take the statistics back to where the rows are."""
         entries = [entry for entry in self._entries.values() if entry.now != entry.in_trace]
         for entry in entries:
-            if entry.now is not None:
-                self._take_out(entry)
+            self._apply_all(entry, entry.now, put_in=False)
         for entry in entries:
             self._apply_all(entry, entry.in_trace, put_in=True)
             entry.now = entry.in_trace

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import KernelError, VentureError
+from venture_lite.interpreter.answered_columns import FAILED, value_at
 from venture_lite.interpreter.cones import READS_STATES, Cone, MovingNodes, Refuse, read_by_family
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.runs import operator_of, reads_of
@@ -23,16 +24,7 @@ from venture_lite.interpreter.scaffold import going
 from venture_lite.interpreter.schedule import Bundle
 from venture_lite.interpreter.sources import nodes_read
 from venture_lite.interpreter.steps import fill
-from venture_lite.kernels.population import (
-    FAILED,
-    ColumnChoice,
-    Failures,
-    Population,
-    Unalike,
-    Writer,
-    column_of,
-    value_at,
-)
+from venture_lite.kernels.population import ColumnChoice, Failures, Population, Unalike, Writer, column_of
 from venture_lite.program.code import Code
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.runtime import Memo

@@ -9,7 +9,7 @@ in one column, those of the first strand first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -18,14 +18,8 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import KernelError, VentureError
-from venture_lite.interpreter.answers import (
-    ABSENT,
-    UNDECLARED,
-    FoundState,
-    difference_of_state,
-    entries_that_differ,
-    spread,
-)
+from venture_lite.interpreter.answered_columns import FAILED, FoundColumns, value_at
+from venture_lite.interpreter.answers import UNDECLARED
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.readers import ColumnsText
@@ -40,7 +34,6 @@ from venture_lite.procedures.straight_line import Node
 from venture_lite.trace.runtime import Closure
 from venture_lite.trace.table import ROW_MASK, Column, NotColumnar, listed
 from venture_lite.trace.trace import Trace
-from venture_lite.values import freeze
 
 Population = dict[int, np.ndarray]
 """Node -> its values, (particles,) or, for vectors of one length, (particles, length); objects where neither fits."""
@@ -70,15 +63,7 @@ def column_of(values: list[Any]) -> np.ndarray:
     return found
 
 
-def value_at(column: np.ndarray, particle: int) -> Any:
-    """One particle's value as the trace stores it."""
-    if column.ndim > 1:
-        return freeze(column[particle].copy())
-    value = column[particle]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _each(lifted: tuple[bool, ...], arguments: tuple[Any, ...], particles: int) -> Iterable[tuple[Any, ...]]:
+def each_of(lifted: tuple[bool, ...], arguments: tuple[Any, ...], particles: int) -> Iterable[tuple[Any, ...]]:
     """The arguments of every particle."""
     columns = [
         (x.tolist() if x.ndim == 1 else list(x)) if up else [x] * particles
@@ -105,7 +90,7 @@ def applied_to_rows(record: Deterministic, lifted: tuple[bool, ...], arguments: 
     if found is not None:
         return np.asarray(found)
     count = len(arguments[lifted.index(True)])
-    return column_of([record.scalar(*row) for row in _each(lifted, tuple(arguments), count)])
+    return column_of([record.scalar(*row) for row in each_of(lifted, tuple(arguments), count)])
 
 
 def values_of_rows(column: Column, rows: Any) -> np.ndarray:
@@ -114,10 +99,6 @@ def values_of_rows(column: Column, rows: Any) -> np.ndarray:
         return column.gather(rows)
     except NotColumnar:
         return column_of([column.view[row] for row in listed(rows).tolist()])
-
-
-FAILED = object()
-"""In place of a value that a particle could not have, and of all that is computed from it."""
 
 
 def taken(column: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -174,7 +155,7 @@ class _Operation:
         be found. What is an error in the first particle of each strand, where that is retained, is one."""
         each = particles // len(self.nodes)
         found = []
-        for at, row in enumerate(_each(self.lifted, arguments, particles)):
+        for at, row in enumerate(each_of(self.lifted, arguments, particles)):
             if any(x is FAILED for x in row):
                 found.append(instead)
                 continue
@@ -466,11 +447,12 @@ class AnsweredStep:
 
     def __init__(self, writer: Writer, function: StepFunction) -> None:
         self._model, self._bundle, self._failures = writer.model, writer.bundle, writer.failures
-        self._function, self._choices, self._weighed = function, writer.choices, writer.weighed
+        self._function, self._weighed = function, writer.weighed
         self._computed = [node for node in writer.set if node not in writer.choices]
+        self._arguments = {node: choice.arguments_at for node, choice in writer.choices.items()}
         nodes = [*writer.set, *writer.weighed]
         # of the first rows each is compared
-        row = 0 if not nodes else int(np.ravel(self._bundle.rows[nodes[0]])[0])
+        row = self._own(0, nodes[0]) & ROW_MASK if nodes else 0
         kind = min(row, EACH_ROW) + max(row - EACH_ROW, 0).bit_length()
         self._is_believed = False
         self._key = "particles", *sorted({node >> 32 for node in nodes}), kind
@@ -485,41 +467,14 @@ class AnsweredStep:
         return found
 
     def _difference(self, population: Population, particles: int, found: Terms | VentureError) -> str | None:
-        if isinstance(found, VentureError):
-            # it is raised, with its place
+        if self._failures or isinstance(found, VentureError):
+            # an error that ends the step is raised, with its place
             return None
-        states = [] if self._failures else list(self._found(population, particles, found))
-        told = (difference_of_state(self._model, each) for each in states)
-        return next((each for each in told if each is not None), None)
-
-    def _found(self, population: Population, particles: int, terms: Terms) -> Iterator[FoundState]:
-        """A few nodes, in the states of a few particles that have met no error."""
-        computed, choices, columns = spread(self._computed), spread(self._choices), spread(population)
-        weighed = dict(zip(self._weighed, terms, strict=False))
-        objects = [column.tolist() for column in population.values() if column.dtype == object]
-        for particle in entries_that_differ([population[node] for node in columns], particles, self._bundle.count):
-            if particle in self._failures or any(each[particle] is FAILED for each in objects):
-                continue
-            own = partial(self._own, particle * self._bundle.count // particles)
-            its_choices = [
-                (
-                    own(node),
-                    self._choices[node].arguments_at(particle),
-                    float(weighed[node][particle]) if node in weighed else None,
-                )
-                for node in choices
-            ]
-            yield FoundState(self._values(population, particle, own), map(own, computed), its_choices)
-
-    def _values(self, population: Population, particle: int, own: Callable[[int], int]) -> Callable[[int], Any]:
-        """The value of a node in the state of a particle."""
-        columns = {own(node) if node >= 0 else ~own(~node): column for node, column in population.items()}
-
-        def value_of(node: int) -> Any:
-            value = value_at(columns[node], particle) if node in columns else ABSENT
-            return ABSENT if value is FAILED else value
-
-        return value_of
+        terms = dict(zip(self._weighed, found, strict=False))
+        return FoundColumns(
+            self._model, particles, population, self._computed, self._arguments, terms,
+            strands=self._bundle.count, own=self._own,
+        ).difference()  # fmt: skip
 
     def _own(self, strand: int, node: int) -> int:
         """The node in a strand."""

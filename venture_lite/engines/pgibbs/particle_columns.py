@@ -25,18 +25,11 @@ from venture_lite.engines.pgibbs.resampling import (
     log_means,
     shares,
 )
+from venture_lite.interpreter.answered_columns import value_at
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.schedule import Bundle, Schedule, alike, strands_of
-from venture_lite.kernels.population import (
-    Failures,
-    Population,
-    StepFunction,
-    Unalike,
-    Writer,
-    taken,
-    value_at,
-)
+from venture_lite.kernels.population import Failures, Population, StepFunction, Unalike, Writer, taken
 from venture_lite.trace.nodes import node_at, site_of
 
 Weights = tuple[np.ndarray, np.ndarray]

@@ -26,8 +26,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from venture_lite.blocks.label_classes import is_label
-from venture_lite.blocks.restricted_columns import has_columns
 from venture_lite.blocks.slices import SliceWidth
+from venture_lite.blocks.weighted_columns import has_columns
 from venture_lite.engines.split_merge import SplitMerge
 from venture_lite.engines.weighted_labels import WeightedLabels
 from venture_lite.errors import KernelError

@@ -199,6 +199,9 @@ class Pair:
         Where wrappers are calls and branches, a block of everything is regenerated in another order, and bounds may be
         sharper in one spelling; particles on the trace itself draw for what a wrapper leaves there, and those in
         columns choose their paths strand by strand, which a name that nobody reads may join."""
+        if "(choices" in kernel:
+            # a block is what one evaluation chose, and a spelling of several directives has several
+            return False
         if "pgibbs" in kernel:
             found = columns(self.dressed)
             return self.exactly and bool(found) and found == columns(self.plain)

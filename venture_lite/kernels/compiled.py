@@ -157,7 +157,7 @@ class Compiled(BlockKernel):
             return self._left(found, nodes, at, self._witnessed) if isinstance(found, Left) else found
 
         if not self._forms.is_believed(formed):
-            return self._check.step(formed, nodes, at, fast, self._witness.taken)
+            return self._check.step(formed.key, nodes, at, fast, self._witness.taken)
         found = form.transition(journal)
         return self._left(found, nodes, at, self._move) if isinstance(found, Left) else found
 

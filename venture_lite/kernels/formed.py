@@ -40,6 +40,15 @@ class Formed:
         # single choices that absorb
         self.terms = len(shape.absorbing)
 
+    @property
+    def key(self) -> Hashable:
+        """What answers are counted by: forms of a move that every inference has anew are known by what they are made
+        of."""
+        proposal = self.move.proposal
+        if isinstance(proposal, Formulated) and proposal.key is not None:
+            return self
+        return "form", type(proposal).__name__, self.shape, *[column.kind for column in self.form.columns]
+
     def print(self, move: Move) -> None:
         """Print the functions with the decision of a move."""
         self.move = move
@@ -308,7 +317,7 @@ class Forms:
 
     def is_believed(self, formed: Formed) -> bool:
         """True if transitions by a form need not be compared any more, nor noted."""
-        if formed.move is not self._move and self._model.answers.settled(formed):
+        if formed.move is not self._move and self._model.answers.settled(formed.key):
             formed.print(self._move)
         return formed.move is self._move
 
@@ -320,7 +329,7 @@ class Forms:
     def _used(self, shape: Shape, binding: Binding, uses: int) -> Formed | int | None:
         """The form of a shape that is used again, or how often it was."""
         _, known = self._known.get(id(shape), (shape, 0))
-        if isinstance(known, Formed) and self._model.answers.failed(known):
+        if isinstance(known, Formed) and self._model.answers.failed(known.key):
             known = None
         if isinstance(known, int):
             known += uses

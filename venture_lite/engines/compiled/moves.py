@@ -16,9 +16,8 @@ import numpy as np
 from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.gradients import Densities
 from venture_lite.engines.compiled.alone import StraightProposal
-from venture_lite.engines.compiled.mixture import Outside, are_near
+from venture_lite.engines.compiled.mixture import MOST_BLANKETS, Outside, are_near
 from venture_lite.engines.compiled.proposer import Proposer
-from venture_lite.engines.compiled.reading import BlockReader
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.impossible import first_outside
 from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Interpreted, Metropolis, Move
@@ -63,8 +62,8 @@ class CompiledMH(BlockKernel):
         self._metropolis = Metropolis(model)
         self._densities = Densities(model, "compiled_mh", warn)
         self._rows = 0
-        # the reader that has answered to the interpreter last
-        self._answered: BlockReader | None = None
+        # blocks whose readers have answered to the interpreter
+        self._answered: set[tuple[int, ...]] = set()
         self._left = LastState[Stand](model.trace.journal)
         self._transitions = self._still = self._longest = 0
         self._total, self._largest = 0.0, -math.inf
@@ -106,7 +105,8 @@ class CompiledMH(BlockKernel):
     def step(self, nodes: list[int], at: Selection) -> bool:
         self.proposal.block, self.proposal.proposer = in_order(self.model, nodes), self.proposer
         self._at = at
-        self._answer()
+        if tuple(nodes) not in self._answered or self.model.answers.always:
+            self._answer(tuple(nodes))
         density = self._density()
         try:
             moved = self._stepped(at) if density is None else self._moved(density)
@@ -115,11 +115,12 @@ class CompiledMH(BlockKernel):
         self._count(moved)
         return moved
 
-    def _answer(self) -> None:
-        """Once for each reader, before it is used."""
-        if not self.proposer.reads_states and (reader := self.proposal.reader()[0]) is not self._answered:
-            self._answered = reader
-            reader.answer()
+    def _answer(self, block: tuple[int, ...]) -> None:
+        if len(self._answered) >= MOST_BLANKETS:
+            self._answered.clear()
+        self._answered.add(block)
+        if not self.proposer.reads_states:
+            self.proposal.reader()[0].answer()
 
     def _stepped(self, at: Selection) -> bool:
         """A transition choice by choice."""

@@ -326,10 +326,12 @@ class Exact:
         """Raises TooManyWorlds."""
         self.venture = load(self.program, self.seed)
         for operation in self.program.operations:
-            perform(self.venture, operation)
+            perform(self.venture, operation, self.program.parameters)
             infer(self.venture, "(mh default one 5)")
         queries = [query.dressed for query in self.program.queries]
-        found = worlds(remaining(self.program), queries, frozen(self.program, self.venture))
+        found = worlds(
+            remaining(self.program), queries, frozen(self.program, self.venture), self.program.parameters
+        )
         self.answer = Answer.of(found)
         # Its worlds leave out a parameter that stands in the trace.
         self.summed_out = any("make_uc_" in step.text for step in remaining(self.program))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.generator.catalogue import ANY, COMPUTED, FINITE, ONLY_LOOSELY, RANGES, SIMPLE
+from tests.generator.catalogue import ANY, COMPUTED, FINITE, ONLY_LOOSELY, RANGES, SIMPLE, Forms
 from tests.generator.programs import Call, Names
 from tests.generator.twins import EVIDENT, EVIDENT_CALLS, HEAVY, LIGHT, Twin, both, twin
 
@@ -39,6 +39,9 @@ class Expressions:
     # Whether names are wrapped into calls and branches, too.
     heavy: bool = True
     names: Names = field(default_factory=Names)
+    # Where expressions of each type end, and what follows from other values.
+    simple: Forms = field(default_factory=lambda: SIMPLE)
+    forms: Forms = field(default_factory=lambda: COMPUTED)
     # There are no branches and no calls but the language's own, so that particles can move side by side, in columns.
     straight: bool = False
     # Choices that may still be made, and how often the body at hand will run.
@@ -128,17 +131,17 @@ class Expressions:
         if depth <= 0 or self.chance(0.4):
             return self.constant(*RANGES[kind])
         drawn = not self.finite and kind in ANY and self.chance(0.25)
-        return self.filled(self.pick(self.allowed((ANY if drawn else COMPUTED)[kind])), depth)
+        return self.filled(self.pick(self.allowed((ANY if drawn else self.forms)[kind])), depth)
 
     def compound(self, kind: str, depth: int) -> Twin:
         """A vector, a matrix, a list, a string, a covariance."""
         names = self.values(kind)
-        if names and self.chance(0.5):
+        if names and (kind not in self.forms or self.chance(0.5)):
             return self.mention(names)
         if depth > 0 and kind in self.names.calls and self.chance(0.3):
             return self.call(kind, depth - 1, lambda a: self.computed(kind, a))
-        if depth <= 0 or not self.allowed(COMPUTED.get(kind, ())):
-            return self.filled(self.pick(SIMPLE[kind]), 0)
+        if depth <= 0 or not self.allowed(self.forms.get(kind, ())):
+            return self.filled(self.pick(self.simple[kind]), 0)
         draws = (FINITE if self.finite else ANY).get(kind, ())
         if draws and self.chance(0.3) and self.spend(1.5):
             return self.filled(self.pick(draws), depth)
@@ -147,7 +150,7 @@ class Expressions:
         return self.computed(kind, depth)
 
     def computed(self, kind: str, depth: int) -> Twin:
-        forms = COMPUTED[kind] if self.finite else (*COMPUTED[kind], *ONLY_LOOSELY.get(kind, ()))
+        forms = self.forms[kind] if self.finite else (*self.forms[kind], *ONLY_LOOSELY.get(kind, ()))
         return self.filled(self.pick(self.allowed(forms)), depth)
 
     def allowed(self, forms: Sequence[str]) -> Sequence[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.generator.interpreter_functions import to_dict
 from tests.generator.programs import PARAMETERS, Step, plain_label
 from tests.generator.steps import Made, Maker
 
@@ -47,7 +48,19 @@ def value_of(text: str, parameters: Mapping[str, Any] = PARAMETERS) -> Any:
                 return value(collection)[value(place) - 1]
         raise ValueError(text)
 
-    return value(ast.parse(re.sub(r"[{}]", "", text).strip(), mode="eval").body)
+    return known(value(ast.parse(re.sub(r"[{}]", "", text).strip(), mode="eval").body))
+
+
+def known(value: Any) -> Any:
+    """A value of the interpreter for one that a caller gives: numbers are Python's, lists tuples."""
+    match value:
+        case np.generic():
+            return value.item()
+        case list():
+            return tuple(map(known, value))
+        case dict():
+            return to_dict([(key, known(item)) for key, item in value.items()])
+    return value
 
 
 def passes(text: str) -> Iterator[tuple[tuple[int, ...], list[str]]]:

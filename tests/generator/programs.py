@@ -51,6 +51,8 @@ class Program:
     queries: tuple[Twin, ...]
     # Whether names are wrapped into calls and branches, too.
     heavy: bool = False
+    # What stands in braces.
+    parameters: Mapping[str, Any] = field(default_factory=lambda: PARAMETERS)
 
     @property
     def text(self) -> str:
@@ -63,6 +65,7 @@ class Program:
             tuple(plainly(self.directives)),
             tuple(plainly(self.operations)),
             tuple(Twin(query.plain, query.plain) for query in self.queries),
+            parameters=self.parameters,
         )
 
 

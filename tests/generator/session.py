@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tests.generator.programs import PARAMETERS, Program, Step
@@ -32,18 +33,18 @@ TRANSITIONS = (
 )
 
 
-def used(text: str) -> dict[str, Any]:
+def used(text: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters that a directive refers to."""
-    return {name: value for name, value in PARAMETERS.items() if re.search(rf"\b{name}\b", text)}
+    return {name: value for name, value in parameters.items() if re.search(rf"\b{name}\b", text)}
 
 
-def perform(venture: Venture, step: Step) -> None:
+def perform(venture: Venture, step: Step, parameters: Mapping[str, Any] = PARAMETERS) -> None:
     """Carry out one step, under its label."""
     label = f"{step.label}: " if step.kind in ("assume", "observe", "predict") else ""
     with warnings.catch_warnings():
         # Of rows that no loop reads.
         warnings.simplefilter("ignore")
-        venture.execute(label + step.text, **used(step.text))
+        venture.execute(label + step.text, **used(step.text, parameters))
 
 
 def load(program: Program, seed: int, chains: int = 1, kernels: str = "compiled") -> Venture:
@@ -52,7 +53,7 @@ def load(program: Program, seed: int, chains: int = 1, kernels: str = "compiled"
 
     venture = Venture(seed=seed, chains=chains, kernels=kernels)
     for step in program.directives:
-        perform(venture, step)
+        perform(venture, step, program.parameters)
     return venture
 
 

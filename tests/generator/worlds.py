@@ -69,9 +69,14 @@ class Odometer:
         return bool(self.tape)
 
 
-def worlds(steps: Sequence[Step], queries: Sequence[str], frozen: Mapping[str, Any]) -> list[World]:
+def worlds(
+    steps: Sequence[Step],
+    queries: Sequence[str],
+    frozen: Mapping[str, Any],
+    parameters: Mapping[str, Any] = PARAMETERS,
+) -> list[World]:
     """Every world of a program's directives. Raises TooManyWorlds."""
-    interpreter = Interpreter(steps, frozen, PARAMETERS)
+    interpreter = Interpreter(steps, frozen, parameters)
     asked = [interpreter.compiled(query) for query in queries]
     odometer, found, runs = Odometer(), [], 0
     while True:

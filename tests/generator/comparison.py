@@ -11,7 +11,7 @@ weighs, and the worlds must come as often as they should.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from tests.generator.directives import random_program
 from tests.generator.loops import without_pass
 from tests.generator.programs import Program, Step
 from tests.generator.session import check, infer, load, perform
-from tests.generator.worlds import Answer, TooManyWorlds, worlds
+from tests.generator.worlds import Answer, TooManyWorlds, World, worlds
 from tests.statistics import Comparison, Table, autocorrelation_time, compare
 
 if TYPE_CHECKING:
@@ -317,6 +317,8 @@ class Exact:
 
     program: Program
     seed: int
+    # Gives the worlds of directives, with the values of queries.
+    enumerate: Callable[..., list[World]] = worlds
     venture: Venture = field(init=False)
     answer: Answer = field(init=False)
     joint: dict[tuple[float, ...], float] = field(init=False)
@@ -329,12 +331,12 @@ class Exact:
             perform(self.venture, operation, self.program.parameters)
             infer(self.venture, "(mh default one 5)")
         queries = [query.dressed for query in self.program.queries]
-        found = worlds(
+        found = self.enumerate(
             remaining(self.program), queries, frozen(self.program, self.venture), self.program.parameters
         )
         self.answer = Answer.of(found)
         # Its worlds leave out a parameter that stands in the trace.
-        self.summed_out = any("make_uc_" in step.text for step in remaining(self.program))
+        self.summed_out = self.enumerate is not worlds or any("make_uc_" in step.text for step in remaining(self.program))
         self.joint = self.answer.joint()
 
     def suspicious(self, kernel: str, draws: int, beyond: float) -> str:

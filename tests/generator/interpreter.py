@@ -8,8 +8,9 @@ goes down with evaluation to the choice that takes it; a choice that exists alre
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,6 +78,8 @@ class Directive:
     name: str
     run: Run
     evidence: Any = FREE
+    # Of a loop, in which all passes run the same.
+    at: int = 0
 
 
 class Interpreter:
@@ -88,6 +91,9 @@ class Interpreter:
         self.globals: dict[str, Any] = {}
         self.log_weight = 0.0
         self.chooser: Chooser | None = None
+        # the variable of the loop that is compiled, with its range, and which pass runs
+        self._loop: tuple[str, range] | None = None
+        self._pass = 0
         self.program: list[Directive] = []
         for step in steps:
             if step.kind == "clear":
@@ -102,6 +108,7 @@ class Interpreter:
         """Raises Impossible where evidence cannot be met."""
         self.globals, self.log_weight, self.chooser = {}, 0.0, chooser
         for number, directive in enumerate(self.program):
+            self._pass = directive.at
             value = directive.run([None], (number,), directive.evidence)
             if directive.kind == "assume":
                 self.globals[directive.name] = value
@@ -114,10 +121,44 @@ class Interpreter:
         if step.kind == "load":
             _, path = parse(step.text)[0]
             return [self._directive(form) for form in parse(Path(path.text).read_text(encoding="utf-8"))]
+        loop = loops.one_loop(step.text)
+        if loop is not None and step.label not in frozen:
+            return self._passes(*loop)
         forms = [parse(directive)[0] for _, found in loops.passes(step.text) for directive in found]
         if step.label in frozen:
             forms = [[*forms[0][:-1], Constant(frozen[step.label])]]
         return [self._directive(form) for form in forms]
+
+    def _passes(self, variable: str, passes: range, texts: list[str]) -> list[Directive]:
+        """The directives of each pass of a loop, compiled once."""
+        self._loop = variable, passes
+        found = [(self._directive(parse(text)[0]), self._evidences(parse(text)[0])) for text in texts]
+        self._loop = None
+        return [replace(made, evidence=given[at], at=at) for at in range(len(passes)) for made, given in found]
+
+    def _evidences(self, form: Any) -> list[Any]:
+        """What each pass of a loop observes."""
+        assert self._loop is not None
+        if form[0] != "observe":
+            return [FREE] * len(self._loop[1])
+        run, found = self._compile(form[2], None), []
+        for self._pass in range(len(self._loop[1])):
+            found.append(run([None], (), FREE))
+        self._pass = 0
+        return found
+
+    def _in_passes(self, text: str) -> Run:
+        """What depends on the variable of the loop at hand."""
+        assert self._loop is not None
+        variable, passes = self._loop
+        values = [loops.value_of(re.sub(rf"\b{variable}\b", str(n), text), self.parameters) for n in passes]
+        return lambda frame, path, evidence: meet(values[self._pass], evidence)
+
+    def _is_in_passes(self, text: str) -> bool:
+        """True if a name or braces depend on the variable of the loop at hand, which stands for nothing else."""
+        if self._loop is None or not re.search(rf"\b{self._loop[0]}\b", text):
+            return False
+        return text[0] == "{" or text == self._loop[0]
 
     def _directive(self, form: Any) -> Directive:
         match form:
@@ -138,6 +179,8 @@ class Interpreter:
 
     def _compile(self, form: Any, scope: Scope) -> Run:
         match form:
+            case str() if self._is_in_passes(form):
+                return self._in_passes(form)
             case str() if form[0] == "{":
                 return met(loops.value_of(form, self.parameters))
             case str():
@@ -301,15 +344,19 @@ class Interpreter:
             found = [part(frame, path, here) for part, here in zip(parts[1:], parts_of, strict=True)]
             return self.apply(DETERMINISTIC[form[0]], found, (path, site), FREE)
 
-        def run(frame: Frame, path: Place, evidence: Any) -> Any:
-            if evidence is not FREE and form[0] in ("list", "pair"):
-                return listed(frame, path, evidence)
+        def taking_evidence(frame: Frame, path: Place, evidence: Any) -> Any:
             procedure, *arguments = [
                 part(frame, path, evidence if number - 1 == taken else FREE) for number, part in enumerate(parts)
             ]
-            return self.apply(procedure, arguments, (path, site), FREE if taken is not None else evidence)
+            return self.apply(procedure, arguments, (path, site), FREE)
 
-        return run
+        def run(frame: Frame, path: Place, evidence: Any) -> Any:
+            if evidence is not FREE and form[0] in ("list", "pair"):
+                return listed(frame, path, evidence)
+            procedure, *arguments = [part(frame, path, FREE) for part in parts]
+            return self.apply(procedure, arguments, (path, site), evidence)
+
+        return run if taken is None else taking_evidence
 
     def _site(self) -> int:
         self.sites += 1
@@ -318,6 +365,8 @@ class Interpreter:
     # ---------------------------------------------------------------------------------------------------- application
 
     def apply(self, procedure: Any, arguments: list[Any], path: Place, evidence: Any) -> Any:
+        if callable(procedure):
+            return meet(procedure(*arguments), evidence)
         match procedure:
             case Closure(body, frame, count):
                 assert len(arguments) == count, "wrong number of arguments"
@@ -347,7 +396,7 @@ class Interpreter:
                 return tuple(self.apply(f, [item], (path, i), value) for i, (item, value) in rows)
             case Higher(name):
                 return meet(HIGHER[name](self, arguments, path), evidence)
-        return meet(procedure(*arguments), evidence)
+        raise TypeError(f"{procedure} is applied")
 
     def draw(self, random: FiniteRandom, arguments: Sequence[Any], path: Place, evidence: Any) -> Any:
         if evidence is not FREE:

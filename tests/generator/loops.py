@@ -75,6 +75,15 @@ def passes(text: str) -> Iterator[tuple[tuple[int, ...], list[str]]]:
             yield (n, *indices), found
 
 
+def one_loop(text: str) -> tuple[str, range, list[str]] | None:
+    """The variable, the range and the directives of a loop that holds no other; None for another text."""
+    head = HEAD.match(text)
+    if head is None or HEAD.match(text, head.end()):
+        return None
+    variable, low, high = head.groups()
+    return variable, range(value_of(low), value_of(high) + 1), directives(text[head.end() :])
+
+
 def directives(text: str) -> list[str]:
     """One after another, without labels."""
     found, at = [], 0

@@ -9,6 +9,7 @@ procedure of that name, so that a choice is known by its name and its key.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,8 @@ ORDINARY: Mapping[str, tuple[Sequence[Any], Any]] = {
     "XT": (("t",), "u"),
     "XS": (("t", "u"), "tu"),
     "XJ": ((0,), 1),
+    "XP": ((np.array([1.0, 2.0]),), [1, 2]),
+    "XD": ((np.array([1.0, 2.0]),), {1: 2, 3: 4}),
     "XK": ((1,), 2),
     "XW": (("a",), "b"),
     "YF": ((0.3, -1.1, 1.4, 0.2), 2.2),
@@ -100,18 +103,25 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 """What the columns are used for, by type."""
 
 POOLS = {
+    "procedures": "(list flip bernoulli)",
     "lists": "(list (list 1 2) (list 3))",
     "vectors": "(list (vector 1 2) (vector 0.5 -1 2))",
     "pairs": "(list (list 1 2) (vector 1 2))",
 }
 """Collections of several lengths and kinds, in which rows look up theirs."""
 
-POOLED = (
-    *(f"(lookup {name} {{XJ[n]}})" for name in POOLS),
+SERIES = (
+    *(f"(lookup {name} {{XJ[n]}})" for name in ("lists", "vectors", "pairs")),
+    "{XP[n]}",
+    "{XP[n]}",
     "(if {XB[n]} (vector 1 2) (vector 0.5 -1 2))",
     "(if {XB[n]} (list 1 2) (list 3))",
     "(lookup (dict 1 (list 1 2) 2 (list 2 1 1)) {XK[n]})",
 )
+ITEMS = (*SERIES, "{XD[n]}", "{XD[n]}")
+"""What rows have of several lengths and kinds: lists and vectors, and dictionaries too."""
+
+PROCEDURES = ("(if {XB[n]} flip bernoulli)", "(lookup procedures {XJ[n]})", "bernoulli")
 
 # --------------------------------------------------------------------------------------------------------------- forms
 
@@ -131,11 +141,14 @@ OWN: Forms = {
         "(* <effect> (if (is_number <effect>) <effect> 0))",
         "(- <effect> (* <effect> (if <predicate> <effect> <number>)))",
         "(atan2 <number> <effect>)",
+        "(atan2 {XZ[n]} <effect>)",
+        "(* <effect> (atan2 {XZ[n]} -1))",
         "(/ <effect> (+ 1 (abs <number>)))",
         "(+ <effect> (size <items>))",
-        "(+ <effect> (first <items>))",
-        "(* <effect> (lookup <items> 0))",
-        "(* <effect> (sum <items>))",
+        "(+ <effect> (lookup <items> 1 0.5))",
+        "(* <effect> (lookup <items> 1 0.5))",
+        "(* <effect> (first <series>))",
+        "(+ <effect> (sum <series>))",
         "(+ <effect> (if (is_vector <items>) 1 0))",
         "(+ <effect> (if (is_list <collection>) 1 (if (is_vector <collection>) 3 2)))",
         "(max <mixed> <effect>)",
@@ -172,7 +185,7 @@ OWN: Forms = {
         "(lookup <vector> (if <predicate> 0 1))",
         "(/ <weight> (+ 1 (abs <number>)))",
         "(+ <weight> (size <items>))",
-        "(* <weight> (first <items>))",
+        "(* <weight> (first <series>))",
         "(+ <weight> (if (= flip <procedure>) <number> 0))",
         "(+ <linear> (* <number> <weight>))",
     ),
@@ -188,6 +201,8 @@ OWN: Forms = {
         "(= (size <text>) 1)",
         "(is_vector <items>)",
         "(= (size <items>) 2)",
+        "(is_dict <items>)",
+        "(is_list <items>)",
         "(contains <items> 1)",
         "(= <items> (list 1 2))",
         "(= flip <procedure>)",
@@ -219,6 +234,7 @@ ENDS: Forms = {
     "predicate": ('(= <text> "t")', "<boolean>", "(= <key> 1)", "(is_boolean <mixed>)", '(= "t" "t")'),
     "item": ("(lookup {RV} {RI[n]})",),
     "collection": ("{RV}", "{RD}"),
+    "series": ("(list 1 2)", "(vector 1 2)"),
     "boolean": ("true", "false"),
 }
 
@@ -266,7 +282,7 @@ FINITE_EVIDENCE: tuple[Evidence, ...] = (
     ("(flip (if <predicate> 0.6 0.4))", "{YB[n]}"),
     ("(flip (if (is_boolean <mixed>) 0.6 0.4))", "{YB[n]}"),
     ("(normal (size <items>) 2)", "{YF[n]}"),
-    ("(normal (first <items>) 2)", "{YF[n]}"),
+    ("(normal (first <series>) 2)", "{YF[n]}"),
     ("(categorical (if <predicate> (list 0.2 0.3 0.5) (list 0.4 0.4 0.2)))", "{YD[n]}"),
     ("(poisson (exp (sin <row>)))", "{YC[n]}"),
 )
@@ -340,6 +356,8 @@ class RowMaker(Maker):
     rows: int = 1
     # What can be read in rows alone, with its type.
     in_row: list[tuple[str, Twin]] = field(default_factory=list)
+    # Memoized procedures whose values are labels.
+    labelled: list[str] = field(default_factory=list)
 
     def read(self, kind: str, text: str) -> None:
         """Expressions of the type mention a text from here on, where it reads its row in rows alone."""
@@ -363,8 +381,8 @@ class RowMaker(Maker):
             e.forms = {**e.forms, kind: (*e.forms[kind], *[item.plain] * 4)}
             return
         e.names.bind(kind, item)
-        if kind in ("effect", "weight"):
-            e.names.bind("real", item)
+        if kind in ("effect", "weight", "items"):
+            e.names.bind("series" if kind == "items" else "real", item)
 
     def choice(self, kind: str, tag: str = "") -> Made:
         made = self.expressions.filled(self.pick(CHOICES[kind]), 1)
@@ -397,7 +415,10 @@ class RowMaker(Maker):
         for kind, names in COLUMNS.items():
             for name in names:
                 e.names.bind(kind, both(f"{{{name}[n]}}"))
-        for kind, item in (*(("items", both(text)) for text in POOLED), *self.in_row):
+        for kind, texts in (("series", SERIES), ("items", ITEMS), ("procedure", PROCEDURES)):
+            for text in texts:
+                e.names.bind(kind, both(text))
+        for kind, item in self.in_row:
             e.names.bind(kind, item)
         made = e.filled(form, 3)
         e.names = outer
@@ -552,17 +573,19 @@ def labels(make: RowMaker) -> Made:
     """Labels that are keys of what classes have: parameters of one or several families, products of makers."""
     e = make.expressions
     crp, z = e.fresh("crp"), e.fresh("z")
+    make.labelled.append(z)
     steps = [
         make.assume(crp, twin("(make_crp {0})", e.positive(1))),
         make.assume(z, both(f"(mem (lambda (i) (tag 'z i ({crp}))))")),
     ]
-    if make.chance(0.5):
-        steps += makers_of_classes(make, z)
-    if make.chance(0.7) or len(steps) == 2:
-        steps += parameters_of_classes(make, z)
     if make.chance(0.2):
         text = f"[observe ({z} 1) {make.pick(['1', '2', '3'])}]"
         steps.append(make.step("observe", text, (text,)))
+    before = len(steps)
+    if make.chance(0.5):
+        steps += makers_of_classes(make, z)
+    if make.chance(0.7) or len(steps) == before:
+        steps += parameters_of_classes(make, z)
     return steps
 
 
@@ -599,7 +622,7 @@ def parameters_of_classes(make: RowMaker, z: str) -> Made:
         steps = [make.assume(one, both("(mem (lambda (k j) (normal 0 2)))"))]
     if other in form:
         steps.append(make.assume(other, both("(mem (lambda (k) (normal 0 1)))")))
-    if make.chance(0.4):
+    if make.chance(0.2):
         steps += make.choice("positive")
     made = e.filled(make.pick(("(normal <row> 1)", "(normal <row> <positive>)")).replace("<row>", "{FORM}"), 2)
     made = Twin(made.plain.replace("{FORM}", form), made.dressed.replace("{FORM}", form))
@@ -659,11 +682,28 @@ def row_program(structure: int, rows: int, odd: str) -> Program:
     pools = [make.assume(name, both(pool)) for name, pool in POOLS.items() if name in used]
     steps = [naming.identity(make), *pools, *steps]
     parameters = {**PARAMETERS, **data(rows, odd, np.random.default_rng([structure, rows, PLACES.index(odd)]))}
-    # rows observed one by one are as many directives
     program = Program(tuple(steps), (), queries(make), parameters=parameters)
-    return program.plain if rng.random() < 0.25 else program
+    # rows observed one by one are as many directives, which take long
+    one_by_one = rng.random() < 0.25 and (rows <= 26 or structure % 8 == 0)
+    return program.plain if one_by_one else program
+
+
+ASKED: Mapping[str, str] = {
+    "boolean": "{0}",
+    "count": "{0}",
+    "key": "{0}",
+    "mixed": "(is_boolean {0})",
+    "text": '(= {0} "t")',
+    "items": "(size {0})",
+}
+"""What is asked of a name, by the type of what it stands for."""
 
 
 def queries(make: RowMaker) -> tuple[Twin, ...]:
+    """Of the names of discrete values; of labels, which of the first three are equal."""
     values = make.expressions.names.values
-    return tuple(item for kind in ("boolean", "count", "key") for item in values.get(kind, []) if "n)" not in item.plain and "{" not in item.plain)[:6]
+    found = [twin(form, item) for kind, form in ASKED.items() for item in values.get(kind, [])
+             if item.plain.isalnum()]
+    labels = [f"({z} {n})" for z in make.labelled for n in range(1, min(make.rows, 3) + 1)]
+    pairs = [both(f"(= {one} {other})") for one, other in itertools.combinations(labels, 2)]
+    return (*found[:6], *pairs)

@@ -101,6 +101,43 @@ def beta_log_density(x: float, a: float, b: float) -> float:
     return (a - 1) * math.log(x) + (b - 1) * math.log1p(-x) - float(special.betaln(a, b))
 
 
+def student_t_log_density(x: float, df: float, loc: float = 0.0, scale: float = 1.0) -> float:
+    half, z = 0.5 * (df + 1.0), (x - loc) / scale
+    constant = math.lgamma(half) - math.lgamma(0.5 * df) - 0.5 * math.log(math.pi * df) - math.log(scale)
+    return constant - half * math.log1p(z * z / df)
+
+
+def logistic_log_density(x: float, loc: float, scale: float) -> float:
+    z = abs(x - loc) / scale
+    return -z - math.log(scale) - 2.0 * math.log1p(math.exp(-z))
+
+
+def half_normal_log_density(x: float, sd: float) -> float:
+    return normal_log_density(x, 0.0, sd) + math.log(2.0) if x >= 0 else IMPOSSIBLE
+
+
+def lognormal_log_density(x: float, mu: float, sigma: float) -> float:
+    return normal_log_density(math.log(x), mu, sigma) - math.log(x) if x > 0 else IMPOSSIBLE
+
+
+def inv_gamma_log_density(x: float, shape: float, scale: float) -> float:
+    if x <= 0:
+        return IMPOSSIBLE
+    return shape * math.log(scale) - math.lgamma(shape) - (shape + 1.0) * math.log(x) - scale / x
+
+
+def neg_binomial_log_density(x: float, r: float, p: float) -> float:
+    if x < 0:
+        return IMPOSSIBLE
+    return math.lgamma(x + r) - math.lgamma(r) - math.lgamma(x + 1.0) + r * math.log(p) + x * math.log1p(-p)
+
+
+def multivariate_normal_log_density(x: Any, mean: Any, covariance: Any) -> float:
+    covariance, away = np.asarray(covariance), np.asarray(x) - np.asarray(mean)
+    square = float(away @ np.linalg.solve(covariance, away))
+    return -0.5 * (square + math.log(np.linalg.det(covariance)) + len(away) * math.log(2.0 * math.pi))
+
+
 def ordered_simulate(rng: Rng, score: float, cuts: Any) -> int:
     return int(np.sum(rng.logistic(score) > np.asarray(cuts)))
 
@@ -190,14 +227,14 @@ SINGLE: dict[str, Random] = {
     "expon": Random(lambda rng, rate: rng.exponential(1 / rate), lambda x, rate: gamma_log_density(x, 1.0, rate)),
     "inv_gamma": Random(
         lambda rng, shape, scale: scale / rng.gamma(shape),
-        lambda x, shape, scale: float(stats.invgamma.logpdf(x, shape, scale=scale)),
+        inv_gamma_log_density,
     ),
     "student_t": Random(
         lambda rng, df, loc=0.0, scale=1.0: loc + scale * rng.standard_t(df),
-        lambda x, df, loc=0.0, scale=1.0: float(stats.t.logpdf(x, df, loc, scale)),
+        student_t_log_density,
     ),
     "neg_binomial": Random(
-        lambda rng, r, p: int(rng.negative_binomial(r, p)), lambda x, r, p: float(stats.nbinom.logpmf(x, r, p))
+        lambda rng, r, p: int(rng.negative_binomial(r, p)), neg_binomial_log_density
     ),
     "softmax_categorical": Random(
         lambda rng, scores: int(rng.choice(len(scores), p=special.softmax(scores))),
@@ -228,15 +265,15 @@ SINGLE: dict[str, Random] = {
     ),
     "logistic_dist": Random(
         lambda rng, loc, scale: rng.logistic(loc, scale),
-        lambda x, loc, scale: float(stats.logistic.logpdf(x, loc, scale)),
+        logistic_log_density,
     ),
     "chi_sq": Random(lambda rng, df: rng.chisquare(df), lambda x, df: gamma_log_density(x, df / 2, 0.5)),
     "half_normal": Random(
-        lambda rng, sd: abs(rng.normal(0.0, sd)), lambda x, sd: float(stats.halfnorm.logpdf(x, 0, sd))
+        lambda rng, sd: abs(rng.normal(0.0, sd)), half_normal_log_density
     ),
     "lognormal": Random(
         lambda rng, mu, sigma: rng.lognormal(mu, sigma),
-        lambda x, mu, sigma: float(stats.lognorm.logpdf(x, sigma, scale=math.exp(mu))),
+        lognormal_log_density,
     ),
     "inv_chi_sq": Random(
         lambda rng, df: 1 / rng.chisquare(df), lambda x, df: float(stats.invgamma.logpdf(x, df / 2, scale=0.5))
@@ -264,7 +301,7 @@ SINGLE: dict[str, Random] = {
         frozen(stats.invwishart.logpdf),
     ),
     "multivariate_normal": Random(
-        lambda rng, mean, cov: rng.multivariate_normal(mean, cov), frozen(stats.multivariate_normal.logpdf)
+        lambda rng, mean, cov: rng.multivariate_normal(mean, cov), multivariate_normal_log_density
     ),
     "multivariate_normal_cholesky": Random(
         lambda rng, mean, lower: np.asarray(mean) + np.asarray(lower) @ rng.normal(size=len(mean)),
@@ -333,7 +370,7 @@ def dir_mult(values: list[Any], alphas: Any) -> Any:
 
 def gamma_poisson(values: list[Any], shape: float, rate: float) -> Any:
     r, p = shape + sum(values), (rate + len(values)) / (rate + len(values) + 1)
-    return lambda rng: int(rng.negative_binomial(r, p)), lambda x: float(stats.nbinom.logpmf(x, r, p))
+    return lambda rng: int(rng.negative_binomial(r, p)), lambda x: neg_binomial_log_density(x, r, p)
 
 
 def normal_inv_chi_sq(values: list[Any], mean: float, kappa: float, nu: float, var: float) -> Any:
@@ -342,7 +379,7 @@ def normal_inv_chi_sq(values: list[Any], mean: float, kappa: float, nu: float, v
         mean = (kappa * mean + x) / (kappa + 1)
         kappa, nu = kappa + 1, nu + 1
     t = nu, mean, math.sqrt(var * (kappa + 1) / kappa)
-    return lambda rng: float(stats.t.rvs(*t, random_state=rng)), lambda x: float(stats.t.logpdf(x, *t))
+    return lambda rng: float(stats.t.rvs(*t, random_state=rng)), lambda x: student_t_log_density(x, *t)
 
 
 def collapsed_multivariate_normal(values: list[Any], m: Any, k: float, v: float, s: Any) -> Any:

@@ -227,6 +227,8 @@ ENDS: Forms = {
     "name": ('"a"', '"b"'),
     "procedure": ("flip", "bernoulli"),
     "effect": ("0.4",),
+    "scale": ("1", "0.6"),
+    "level": ("0.4",),
     "weight": ("0.4",),
     "row": ("<effect>",),
     "linear": ("<weight>",),
@@ -242,17 +244,23 @@ Evidence = tuple[str, str]
 """A random application with a place `<row>` for what its rows read, and the column that is observed."""
 
 REGRESSIONS: tuple[Evidence, ...] = (
+    ("(normal <row> <scale>)", "{YF[n]}"),
+    ("(normal <effect> <scale>)", "{YF[n]}"),
     ("(normal <row> <positive>)", "{YF[n]}"),
-    ("(normal <row> <positive>)", "{YF[n]}"),
-    ("(normal <row> 1)", "{YF[n]}"),
     ("(bernoulli (logistic <row>))", "{YB[n]}"),
     ("(bernoulli_logit <row>)", "{YB[n]}"),
     ("(flip (logistic <row>))", "{YB[n]}"),
     ("(poisson (exp <row>))", "{YC[n]}"),
-    ("(student_t 4 <row> <positive>)", "{YF[n]}"),
+    ("(student_t 4 <row> <scale>)", "{YF[n]}"),
     ("(laplace <row> <positive>)", "{YF[n]}"),
     ("(cauchy <row> <positive>)", "{YF[n]}"),
     ("(logistic_dist <row> <positive>)", "{YF[n]}"),
+)
+LEVELS: tuple[Evidence, ...] = (
+    ("(normal <level> <scale>)", "{YF[n]}"),
+    ("(normal (+ <real> <level>) <scale>)", "{YF[n]}"),
+    ("(student_t 4 (* <number> <level>) <scale>)", "{YF[n]}"),
+    ("(bernoulli_logit (+ <real> <level>))", "{YB[n]}"),
 )
 OTHER_EVIDENCE: tuple[Evidence, ...] = (
     ("(normal (vector 0 1 -1) (exp (sin <row>)))", "{YV[n]}"),
@@ -379,6 +387,8 @@ class RowMaker(Maker):
         e = self.expressions
         if kind in ("positive", "probability"):
             e.forms = {**e.forms, kind: (*e.forms[kind], *[item.plain] * 4)}
+            if kind == "positive":
+                e.names.bind("scale", item)
             return
         e.names.bind(kind, item)
         if kind in ("effect", "weight", "items"):
@@ -402,7 +412,9 @@ class RowMaker(Maker):
 
     def evidence(self, forms: Sequence[Evidence], kind: str = "row") -> Twin:
         form, value = forms[int(self.rng.integers(len(forms)))]
-        made = self.in_rows(form.replace("<row>", f"<{kind}>"))
+        if kind != "row":
+            form = form.replace("<row>", f"<{kind}>").replace("<effect>", f"<{kind}>")
+        made = self.in_rows(form)
         return twin(f"[observe {{0}} {value.replace('{', '{{').replace('}', '}}')}]", made)
 
     def factor(self) -> Twin:
@@ -452,6 +464,8 @@ def hierarchy(make: RowMaker) -> Made:
     steps = [*make.choice("positive"), *some_choices(make, CONTINUOUS, 0, 2)]
     for _ in range(1 + make.chance(0.5)):
         steps += family(make)
+    if make.chance(0.3):
+        return [*steps, *make.loop([make.evidence(LEVELS)])]
     return [*steps, *loops(make)]
 
 
@@ -475,6 +489,8 @@ def family(make: RowMaker) -> Made:
     keys = ["{XW[n]}", "{XW[n]}", '"a"'] if by_text else ["{XK[n]}", "{XK[n]}", "1", *map(str, keys_of(make))]
     for key in keys:
         make.read("effect", f"({name} {key})")
+        if "n" in key:
+            make.read("level", f"({name} {key})")
     predicted = "(list (NAME 1) (NAME 2))" if not by_text else '(list (NAME "a") (NAME "b"))'
     text = f"[predict {predicted.replace('NAME', name)}]"
     return [step, make.step("predict", text, (text,))]

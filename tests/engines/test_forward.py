@@ -412,3 +412,17 @@ def test_an_error_at_a_possible_state_is_one() -> None:
     assert caught.value.span is not None
     assert caught.value.span.text.startswith("(normal 0")
     assert stands(v) == before
+
+
+def test_candidates_are_vectors_and_lists() -> None:
+    """The predictive probabilities of both are 0.9 and 0.3."""
+    v = Venture(seed=1)
+    v.execute(
+        "[assume x (uniform_draw (list (vector 1 2) (list 1 2)))] [observe (flip (if (is_vector x) 0.9 0.3)) true]"
+    )
+
+    def more(count: int) -> dict[str, Any]:
+        draws = v.infer(f"(repeat {count} (do (gibbs default all 'forward 1) (collect (is_vector x))))")
+        return {"x": np.asarray(next(iter(draws.values())))[0]}
+
+    assert_chain_agrees(more, {"x": Table({True: 0.75, False: 0.25})}, 200, what="'forward")

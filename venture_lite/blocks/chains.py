@@ -232,7 +232,7 @@ class StateChains:
             each.seen = list(weighed.seen)
             for cone, values in zip(each.group.cones, _supports(weighed, len(each.group.cones)), strict=True):
                 known = self._candidates[cone.node]
-                if values is not known and values != known:
+                if not equal(tuple(values), tuple(known)):
                     keys = set(map(key_of, known))
                     new = [value for value in values if key_of(value) not in keys]
                     known.extend(new)

@@ -336,7 +336,9 @@ class Exact:
         )
         self.answer = Answer.of(found)
         # Its worlds leave out a parameter that stands in the trace.
-        self.summed_out = self.enumerate is not worlds or any("make_uc_" in step.text for step in remaining(self.program))
+        self.summed_out = self.enumerate is not worlds or any(
+            "make_uc_" in step.text for step in remaining(self.program)
+        )
         self.joint = self.answer.joint()
 
     def suspicious(self, kernel: str, draws: int, beyond: float) -> str:

@@ -49,6 +49,11 @@ class Evaluator:
             return -math.inf
         return self._interpreter.log_weight + math.fsum(self.terms.values())
 
+    def rounding(self) -> float:
+        """What rounding may make of the log densities that were found since this was last asked."""
+        found, self._interpreter.rounding = self._interpreter.rounding, 0.0
+        return found
+
     def choose(self, procedure: FiniteRandom, arguments: Sequence[Any], path: Place) -> Any:
         label = self._labels.get(path)
         if label is None:

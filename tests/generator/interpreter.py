@@ -82,6 +82,9 @@ class Directive:
     at: int = 0
 
 
+EPSILON = 2.0**-52
+
+
 class Interpreter:
     """A program that can be run many times; `log_weight` is of the evidence met in the present run."""
 
@@ -90,6 +93,9 @@ class Interpreter:
         self.sites = 0
         self.globals: dict[str, Any] = {}
         self.log_weight = 0.0
+        # what rounding of probabilities near 1 may make of the log weights of all runs: a probability is only as exact
+        # as its complement, the log of a small one so much less
+        self.rounding = 0.0
         self.chooser: Chooser | None = None
         # the variable of the loop that is compiled, with its range, and which pass runs
         self._loop: tuple[str, range] | None = None
@@ -404,6 +410,8 @@ class Interpreter:
             if weight == -math.inf:
                 raise Impossible
             self.log_weight += weight
+            if not isinstance(evidence, (float, np.ndarray)):
+                self.rounding += EPSILON * math.exp(min(-weight, 700.0))
             return evidence
         assert self.chooser is not None
         return self.chooser.choose(random, arguments, path)

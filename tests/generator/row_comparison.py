@@ -71,7 +71,7 @@ KERNELS = (
     "(hmc (choices 'smooth) each 0.1 2 1)",
     "(mala (choices 'smooth) all 0.1 2)",
     "(mala (choices 'smooth) each 0.1 'precondition 1)",
-        "(optimize (choices 'smooth) all)",
+    "(optimize (choices 'smooth) all)",
     "(pathfinder (choices 'smooth) all)",
     "(flymc (choices 'smooth) all auto 'untuned 0.2 'drift 0.3 3)",
     "(flymc (choices 'smooth) all auto 'map 0.2 'drift 0.3 3)",
@@ -122,6 +122,9 @@ class Subject:
     rng: Rng = field(init=False)
     # The engine that ran last.
     engine: str = ""
+    # What moves blocks by drift, and what draws them anew, with the weights that it decided on: a form of one block is
+    # used for the next one of its shape.
+    _movers: dict[tuple[bool, int], tuple[Compiled, list[Weight]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raises Fault."""
@@ -152,9 +155,10 @@ class Subject:
 
     def expect(self, found: float, expected: float, what: str, size: float = 0.0) -> None:
         """Alike within rounding; `size` is that of numbers of which these are differences."""
+        rounding = self.evaluator.rounding()
         if found == expected or (math.isnan(found) and math.isnan(expected)):
             return
-        if not abs(found - expected) <= 1e-8 * (1.0 + abs(expected) + size):
+        if not abs(found - expected) <= rounding + 1e-8 * (1.0 + abs(expected) + size):
             raise self.fault(f"{what}: {found!r}, by the evaluator {expected!r}")
 
     # ------------------------------------------------------------------------------------------------------ densities
@@ -332,22 +336,19 @@ class Subject:
 
     def compare_transition(self, block: Sequence[int], drift: bool) -> bool:
         """The weight of a transition of Metropolis and Hastings that is always accepted; whether there was one."""
-        model, weights = self.model, list[Weight]()
+        if not block:
+            return False
+        model = self.model
         before = values_of(model)
         labels = [label_of(model, node) for node in block]
         old = self.log_joint(before)
         terms = dict(self.evaluator.terms)
         jacobian = self._jacobian(block) if drift else 0.0
-
-        def accept(weight: Weight) -> bool:
-            weights.append(weight.minus(Weight()))
-            return weight.impossible <= 0
-
-        proposal = Drift(model.trace.rng, 0.3) if drift else Resimulation(model)
+        kernel, weights = self._mover(drift)
         what = f"{'drift' if drift else 'resimulation'} of {labels}"
         try:
             with self.watched(what):
-                Compiled(Interpreted(model, Move(proposal, accept))).step(list(block), self._at(block))
+                kernel.step(list(block), self._at(block))
         except VentureError:
             return False
         after = values_of(model)
@@ -368,6 +369,21 @@ class Subject:
             expected -= sum(self.evaluator.terms[label] - terms[label] for label in moved)
         self.expect(weights[-1].total, expected, f"weight of {what} from {before}", abs(old))
         return True
+
+    def _mover(self, drift: bool) -> tuple[Compiled, list[Weight]]:
+        """What moves blocks, and the weights of its next transition."""
+        model, weights = self.model, list[Weight]()
+
+        def accept(weight: Weight) -> bool:
+            weights.append(weight.minus(Weight()))
+            return weight.impossible <= 0
+
+        if (drift, id(model)) not in self._movers:
+            proposal = Drift(model.trace.rng, 0.3) if drift else Resimulation(model)
+            self._movers[drift, id(model)] = Compiled(Interpreted(model, Move(proposal, accept))), weights
+        kernel, weights = self._movers[drift, id(model)]
+        weights.clear()
+        return kernel, weights
 
     def _is_drawn_by_maker(self, block: Sequence[int]) -> bool:
         return any(isinstance(self.model.trace.application(node)[0], Exchangeable) for node in block)
@@ -424,6 +440,12 @@ class Subject:
         chosen = self.rng.choice(len(nodes), size=count, replace=False).tolist()
         return [nodes[i] for i in chosen]
 
+    def pair(self, nodes: Sequence[int]) -> list[int]:
+        """Two of the nodes of a site; none where no site has two."""
+        sites = [[node for node in nodes if node >> 32 == site] for site in sorted({node >> 32 for node in nodes})]
+        several = [found for found in sites if len(found) > 1]
+        return self.some(several[int(self.rng.integers(len(several)))], 2) if several else []
+
 
 def _is_continuous(operator: Any) -> bool:
     return isinstance(operator, Random) and operator.transform is not None
@@ -475,10 +497,17 @@ def compare_parts(subject: Subject, whole: bool) -> None:
             subject.compare_derivatives(subject.some(continuous, 1))
         if (whole or chance() < 0.5) and not subject.compare_predictor(continuous):
             subject.compare_predictor(subject.some(continuous, 1))
-        for is_walk in (True, False) if whole else (chance() < 0.7,):
-            block = continuous if chance() < 0.4 and is_walk else subject.some(continuous, 1)
-            subject.compare_transition(block, is_walk)
-    for node in subject.some(subject.discrete(), 2 if whole else 1):
-        subject.compare_conditional(node)
-    if discrete := subject.discrete():
-        subject.compare_transition(subject.some(discrete, 1), False)
+    for is_walk in (True, False) if whole else (chance() < 0.7,):
+        compare_blocks(subject, is_walk, subject.continuous if is_walk or chance() < 0.5 else subject.discrete)
+    for _ in range(4 if whole else 2):
+        for node in subject.some(subject.discrete(), 1):
+            subject.compare_conditional(node)
+
+
+def compare_blocks(subject: Subject, is_walk: bool, choices: Callable[[], list[int]]) -> None:
+    """Weights of transitions of all choices, of one, and of several pairs of one site."""
+    if len(choices()) > 1:
+        subject.compare_transition(choices(), is_walk)
+    subject.compare_transition(subject.some(choices(), 1), is_walk)
+    for _ in range(3):
+        subject.compare_transition(subject.pair(choices()), is_walk)

@@ -134,6 +134,8 @@ OWN: Forms = {
         "(+ <effect> <row>)",
         "(* <effect> (+ 1 (if <predicate> <number> 0)))",
         '(* <effect> (+ 1 (if (= "t" "t") 3 0)))',
+        "(* <effect> (+ 1 (if <predicate> 3 <number>)))",
+        "(* <effect> (+ 1 (if <predicate> <number> <number>)))",
         "(+ (* <number> <effect>) (if <predicate> 1 2))",
         "(+ <effect> (if <predicate> <effect> 0))",
         "(if <predicate> <effect> <number>)",
@@ -188,6 +190,9 @@ OWN: Forms = {
         "(* <weight> (first <series>))",
         "(+ <weight> (if (= flip <procedure>) <number> 0))",
         "(+ <linear> (* <number> <weight>))",
+        "(+ <boolean> <predicate> <weight>)",
+        "(+ {XB[n]} {YB[n]} <weight>)",
+        "(+ true true <weight>)",
     ),
     "predicate": (
         "<boolean>",
@@ -294,7 +299,26 @@ FINITE_EVIDENCE: tuple[Evidence, ...] = (
     ("(categorical (if <predicate> (list 0.2 0.3 0.5) (list 0.4 0.4 0.2)))", "{YD[n]}"),
     ("(poisson (exp (sin <row>)))", "{YC[n]}"),
 )
-FACTORS = ("(* 0.1 <row>)", "(sin <row>)", "<function>", "(if <predicate> 0.3 0)", "(- (abs <row>))", "(* 0.5 <effect>)")
+KINDS: tuple[Evidence, ...] = (
+    ("(normal (* <effect> (+ 1 (if <predicate> 3 <number>))) <scale>)", "{YF[n]}"),
+    ('(normal (* <effect> (+ 1 (if (= <text> "t") 3 {XF[n]}))) 2)', "{YF[n]}"),
+    ("(normal (* <effect> (+ 1 (if (is_boolean <mixed>) 3 {XF[n]}))) 2)", "{YF[n]}"),
+    ("(normal (vector 0 1 -1) (exp (* 0.1 <effect>)))", "{YV[n]}"),
+    ("(laplace (vector 0 1 -1) (exp (sin <effect>)))", "{YV[n]}"),
+    ("(cauchy (vector 0 1 -1) <positive>)", "{YV[n]}"),
+    ("(normal (exp (sin (* <effect> (if (is_number <effect>) <number> 0)))) 1)", "{YF[n]}"),
+    ("(normal (* <effect> <effect> (if (is_vector (vector <effect> 1)) <number> 0)) <scale>)", "{YF[n]}"),
+    ("(normal (atan2 {XZ[n]} <effect>) 1)", "{YF[n]}"),
+)
+"""Rows in which the kind of a value decides."""
+FACTORS = (
+    "(* 0.1 <row>)",
+    "(sin <row>)",
+    "<function>",
+    "(if <predicate> 0.3 0)",
+    "(- (abs <row>))",
+    "(* 0.5 <effect>)",
+)
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "effect": (
@@ -469,6 +493,11 @@ def hierarchy(make: RowMaker) -> Made:
     return [*steps, *loops(make)]
 
 
+def levels(make: RowMaker) -> Made:
+    """A family whose groups, beside one spread, are all that rows read."""
+    return [*make.choice("positive"), *family(make), *make.loop([make.evidence(LEVELS)])]
+
+
 def family(make: RowMaker) -> Made:
     """A memoized procedure of a number or a text, whose body may choose its distribution by the key."""
     e, name = make.expressions, make.expressions.fresh("mu")
@@ -597,10 +626,9 @@ def labels(make: RowMaker) -> Made:
     if make.chance(0.2):
         text = f"[observe ({z} 1) {make.pick(['1', '2', '3'])}]"
         steps.append(make.step("observe", text, (text,)))
-    before = len(steps)
-    if make.chance(0.5):
+    if has_makers := make.chance(0.5):
         steps += makers_of_classes(make, z)
-    if make.chance(0.7) or len(steps) == before:
+    if make.chance(0.7) or not has_makers:
         steps += parameters_of_classes(make, z)
     return steps
 
@@ -609,8 +637,8 @@ def makers_of_classes(make: RowMaker, z: str) -> Made:
     """Several memoized makers, at times of equal arguments, each observed in all rows."""
     steps: Made = []
     form = make.pick(list(MAKERS))
-    for _ in range(int(make.rng.integers(1, 4))):
-        if make.chance(0.4):
+    for number in range(int(make.rng.integers(2, 5))):
+        if number and make.chance(0.3):
             form = make.pick(list(MAKERS))
         name = make.expressions.fresh("feature")
         steps.append(make.assume(name, both(f"(mem (lambda (k) {form}))")))
@@ -645,6 +673,11 @@ def parameters_of_classes(make: RowMaker, z: str) -> Made:
     return [*steps, *make.loop([twin("[observe {0} {{YF[n]}}]", made)])]
 
 
+def kinds(make: RowMaker) -> Made:
+    """Numbers that rows read in which the kind of a value decides."""
+    return [*some_choices(make, ("effect", "positive"), 1, 2), *make.loop([make.evidence(KINDS)])]
+
+
 def finite(make: RowMaker) -> Made:
     """Choices of few values, whose worlds can be enumerated."""
     steps = [*make.choice("boolean"), *some_choices(make, DISCRETE, 1, 2)]
@@ -672,14 +705,17 @@ def e_of(make: RowMaker) -> Expressions:
 
 THEMES: tuple[Theme, ...] = (
     regression, hierarchy, linear, finite, regression, hierarchy, labels, chain, latent, regression, linear, labels,
-    hierarchy, finite,
+    hierarchy, finite, kinds, levels, kinds,
 )  # fmt: skip
 
 
 def forms() -> Forms:
     """The forms of this module, and those of the catalogue that are fast."""
     quick = {kind: tuple(form for form in found if not LONG.search(form)) for kind, found in COMPUTED.items()}
-    few = {kind: quick[kind] for kind in ("real", "positive", "probability", "bounded", "vector", "count", "matrix", "numbers")}
+    few = {
+        kind: quick[kind]
+        for kind in ("real", "positive", "probability", "bounded", "vector", "count", "matrix", "numbers")
+    }
     return {**quick, **few, **OWN}
 
 
@@ -718,8 +754,7 @@ ASKED: Mapping[str, str] = {
 def queries(make: RowMaker) -> tuple[Twin, ...]:
     """Of the names of discrete values; of labels, which of the first three are equal."""
     values = make.expressions.names.values
-    found = [twin(form, item) for kind, form in ASKED.items() for item in values.get(kind, [])
-             if item.plain.isalnum()]
+    found = [twin(form, item) for kind, form in ASKED.items() for item in values.get(kind, []) if item.plain.isalnum()]
     labels = [f"({z} {n})" for z in make.labelled for n in range(1, min(make.rows, 3) + 1)]
     pairs = [both(f"(= {one} {other})") for one, other in itertools.combinations(labels, 2)]
     return (*found[:6], *pairs)

@@ -233,9 +233,7 @@ SINGLE: dict[str, Random] = {
         lambda rng, df, loc=0.0, scale=1.0: loc + scale * rng.standard_t(df),
         student_t_log_density,
     ),
-    "neg_binomial": Random(
-        lambda rng, r, p: int(rng.negative_binomial(r, p)), neg_binomial_log_density
-    ),
+    "neg_binomial": Random(lambda rng, r, p: int(rng.negative_binomial(r, p)), neg_binomial_log_density),
     "softmax_categorical": Random(
         lambda rng, scores: int(rng.choice(len(scores), p=special.softmax(scores))),
         lambda x, scores: float(special.log_softmax(scores)[int(x)]),
@@ -268,9 +266,7 @@ SINGLE: dict[str, Random] = {
         logistic_log_density,
     ),
     "chi_sq": Random(lambda rng, df: rng.chisquare(df), lambda x, df: gamma_log_density(x, df / 2, 0.5)),
-    "half_normal": Random(
-        lambda rng, sd: abs(rng.normal(0.0, sd)), half_normal_log_density
-    ),
+    "half_normal": Random(lambda rng, sd: abs(rng.normal(0.0, sd)), half_normal_log_density),
     "lognormal": Random(
         lambda rng, mu, sigma: rng.lognormal(mu, sigma),
         lognormal_log_density,

@@ -10,10 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from tests.generator.interpreter import FREE, Impossible, Interpreter, Place
-from tests.generator.interpreter_functions import key_of
 from tests.generator.interpreter_procedures import FiniteRandom
 from tests.generator.programs import Program, Step
 from tests.procedures.differences import ROUNDING, STEP

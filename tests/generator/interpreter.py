@@ -148,7 +148,8 @@ class Interpreter:
         if form[0] != "observe":
             return [FREE] * len(self._loop[1])
         run, found = self._compile(form[2], None), []
-        for self._pass in range(len(self._loop[1])):
+        for number in range(len(self._loop[1])):
+            self._pass = number
             found.append(run([None], (), FREE))
         self._pass = 0
         return found

@@ -86,7 +86,7 @@ KERNELS = (
 """Every engine; most programs have choices for some of them."""
 
 TRIES = 300
-"""Of rejection, before it is given up."""
+"""Of rejection, before it is given up; and candidates of a block of many choices."""
 
 
 def ready(program: Program, seed: int, kernels: str, engine: str = "") -> str:
@@ -406,7 +406,7 @@ class Subject:
         """The state that an engine leaves; whether it ran."""
         self.engine = engine
         model = self.model
-        model.interrupt_after = TRIES if "rejection" in engine else None
+        model.interrupt_after = TRIES if "rejection" in engine or "all 1)" in engine else None
         try:
             with warnings.catch_warnings(), self.watched(engine):
                 warnings.simplefilter("ignore")

@@ -571,7 +571,7 @@ def linear(make: RowMaker) -> Made:
     if make.chance(0.5):
         steps += effects(make)
     if make.chance(0.4):
-        e, name = make.expressions, make.expressions.fresh("w")
+        name = make.expressions.fresh("w")
         steps.append(make.assume(name, both("(mem (lambda (k) (normal 0 1)))")))
         for key in ("1", "2", "{XK[n]}", "{XK[n]}"):
             make.read("weight", f"({name} {key})")
@@ -597,8 +597,7 @@ def chain(make: RowMaker) -> Made:
     steps.append(make.assume(name, twin("(mem (lambda (i) {0}))", body)))
     for _ in range(3):
         make.read(kind, f"({name} n)")
-    forms = [form for form in (REGRESSIONS if kind == "effect" else FINITE_EVIDENCE)]
-    steps += make.loop([make.evidence(forms, "row" if kind == "effect" else "row")])
+    steps += make.loop([make.evidence(REGRESSIONS if kind == "effect" else FINITE_EVIDENCE, "row")])
     return steps
 
 

@@ -6,16 +6,11 @@ A program found wrong prints itself, ready to be run.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.generator.comparison import Fault
 from tests.generator.row_answers import FINITE_KERNELS, LABEL_KERNELS, compare_evidence, judge
 from tests.generator.row_comparison import compare
 from tests.generator.rows import PLACES, SIZES, THEMES, finite, labels, row_program
-from tests.posterior.test_faults import FAULTS
-from venture_lite.interpreter import answers
 
 # 300 programs every day, each of another structure, and 10,000 with the slow tests, each structure at every size.
 CHUNK = 30

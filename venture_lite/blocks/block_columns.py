@@ -274,11 +274,18 @@ def _refuse(*given: Any) -> Any:
 
 
 def floats_of(column: Column, rows: Any) -> Any:
-    return as_floats(column.gather(rows))
+    return _single(column.gather(rows))
 
 
 def _floats_among(group: Group, rows: Any) -> Any:
-    return as_floats(group.values_of(rows))
+    return _single(group.values_of(rows))
+
+
+def _single(values: np.ndarray) -> Any:
+    """Values of rows as floats. Raises RowByRow where they are not a number each, vectors for one."""
+    if values.ndim != 1:
+        raise RowByRow
+    return as_floats(values)
 
 
 def _refuse_outside(contains_all: Callable[[np.ndarray], bool], values: np.ndarray) -> None:

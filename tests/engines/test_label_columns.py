@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from venture_lite import Venture
-from venture_lite.kernels.checked import Check
+from venture_lite.interpreter.comparison import Check
 from venture_lite.kernels.label_columns import LabelColumns
 
 NUMBERS = np.round(np.random.default_rng(5).normal(np.repeat([-3.0, 0.5, 4.0], 10), 1.0), 3).tolist()

@@ -16,11 +16,11 @@ from tests.posterior.engines import further
 from venture_lite import ArgumentError, Venture
 from venture_lite.errors import Disagreement, InternalError, KernelError
 from venture_lite.interpreter import scaffold, weights
+from venture_lite.interpreter.comparison import Check
 from venture_lite.interpreter.kernel import Metropolis, Move, Resimulation
 from venture_lite.interpreter.shape import Binding
 from venture_lite.interpreter.weights import Weight
 from venture_lite.kernels import formed, lower, single_choices
-from venture_lite.kernels.checked import Check
 from venture_lite.kernels.compiled import Compiled, kernel
 from venture_lite.kernels.lower import Lowering
 from venture_lite.kernels.reassign import Reassignment

@@ -142,7 +142,7 @@ PAST_THE_TRACE = re.compile(r"from venture_lite\.(trace\.(table|journal)|interpr
 COLUMNS = re.compile(r"\.(column\(|columns\b|tables\b|view\[)")
 # What engines ask of the fast ways, and what compares them; how a way works they do not know. The particles' columns
 # are a way of their own.
-WAYS = re.compile(r"from venture_lite\.kernels\.(?!checked|compiled|deferred)(\w+) import")
+WAYS = re.compile(r"from venture_lite\.kernels\.(?!compiled|deferred)(\w+) import")
 A_WAY = "engines/pgibbs/particle_columns.py"
 
 

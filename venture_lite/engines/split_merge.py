@@ -28,13 +28,13 @@ from venture_lite.errors import KernelError, VentureError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
+from venture_lite.interpreter.comparison import Check, Witness
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.kernel import BlockKernel, Metropolis
 from venture_lite.interpreter.label_readers import refuse_unlike
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.interpreter.weights import Weight
-from venture_lite.kernels.checked import Check, Witness
 from venture_lite.values import key_of
 
 MOST_MISSES = 3

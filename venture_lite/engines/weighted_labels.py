@@ -31,6 +31,7 @@ from venture_lite.engines.summed_labels import SummedSlices, sliced_block
 from venture_lite.engines.summed_splits import SplitsOnTrace
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.candidates import draw_candidate
+from venture_lite.interpreter.comparison import Check
 from venture_lite.interpreter.impossible import rejects
 from venture_lite.interpreter.kernel import BlockKernel
 from venture_lite.interpreter.label_readers import refuse_other_readers
@@ -38,7 +39,6 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.selection import Selection, one_of_each_kind
 from venture_lite.interpreter.weights import NEVER, Weight
-from venture_lite.kernels.checked import Check
 from venture_lite.procedures.exchangeable.crp import CrpState
 from venture_lite.trace.nodes import site_of
 from venture_lite.trace.runtime import Exchangeable

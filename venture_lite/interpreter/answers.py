@@ -65,9 +65,10 @@ class Answers:
 
     def settled(self, key: Hashable) -> bool:
         """True if no result of this key will be compared any more."""
-        return not self.always and self._left(key) <= 0
+        return not self.always and self.left(key) <= 0
 
-    def _left(self, key: Hashable) -> float:
+    def left(self, key: Hashable) -> float:
+        """How many results of this key are to be compared yet, outside of checked sessions; FAILED if one differed."""
         return (self._by_name if isinstance(key, tuple) else self._by_object).get(key, ANSWERS)
 
     def _note(self, key: Hashable, left: float) -> None:
@@ -75,7 +76,7 @@ class Answers:
 
     def failed(self, key: Hashable) -> bool:
         """True if a result of this key differed from the interpreter's."""
-        return self._left(key) == FAILED
+        return self.left(key) == FAILED
 
     @contextmanager
     def comparing(self) -> Iterator[None]:
@@ -127,7 +128,7 @@ class Answers:
         way.
         """
         if difference is None:
-            self._note(key, max(0.0, self._left(key) - min(1.0, max(0.25, rows / FEW_ROWS))))
+            self._note(key, max(0.0, self.left(key) - min(1.0, max(0.25, rows / FEW_ROWS))))
             return True
         if self.always:
             raise InternalError(f"{way}: interpreted and compiled results differ in {difference}")

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, present_first, support_of
+from venture_lite.interpreter.comparison import Check
 from venture_lite.interpreter.kernel import Interpreted, Move
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.references import NUMBERS
@@ -26,7 +27,6 @@ from venture_lite.interpreter.shape import Binding
 from venture_lite.interpreter.sources import application_nodes
 from venture_lite.interpreter.weights import NEVER, Weight
 from venture_lite.kernels.candidate_columns import CandidateColumns, lower_candidates
-from venture_lite.kernels.checked import Check
 from venture_lite.kernels.formed import USES, BlockForm, Formed, Forms
 from venture_lite.kernels.lower import NoForm
 from venture_lite.kernels.python import Left

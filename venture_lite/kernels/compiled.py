@@ -10,13 +10,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from venture_lite.interpreter.comparison import Check, Uncompared, weights_of
 from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Drawing, Interpreted, Move, Resimulation
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.shape import NoShape, shape_of
 from venture_lite.interpreter.tally import Tally
 from venture_lite.kernels.candidates import FormedGibbs
-from venture_lite.kernels.checked import Check, Uncompared, weights_of
 from venture_lite.kernels.formed import UNBEGUN, BlockForm, Looked, Resumed, forms_of
 from venture_lite.kernels.label_columns import LabelColumns
 from venture_lite.kernels.lower import NoForm, lower

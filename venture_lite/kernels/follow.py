@@ -43,7 +43,7 @@ class Dependents:
     applied: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RowShape:
     """How a value is followed through a row of one kind."""
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from venture_lite.interpreter.comparison import Witness
 from venture_lite.interpreter.kernel import Metropolis, Move
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Formulated, Proposal
 from venture_lite.interpreter.scaffold import WIDE, UserGroup
 from venture_lite.interpreter.shape import Binding, NoShape, Shape, shape_of
 from venture_lite.interpreter.weights import Weight
-from venture_lite.kernels.checked import Witness
 from venture_lite.kernels.form import TransitionForm
 from venture_lite.kernels.lower import NoForm, lower, rows_of
 from venture_lite.kernels.python import Left, Printed, printed

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import VentureError
+from venture_lite.interpreter.comparison import Check
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight
-from venture_lite.kernels.checked import Check
 from venture_lite.kernels.followers import Finder, Mover, Weigher, restore
 from venture_lite.kernels.label_chunks import LabelChunks, first_of
 from venture_lite.kernels.label_rows import FreshClass, LabelReader, NotByColumns, ReadLabel, predicted

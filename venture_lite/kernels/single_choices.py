@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from venture_lite.errors import VentureError
 from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, present_first, support_of
+from venture_lite.interpreter.comparison import Check, Uncompared
 from venture_lite.interpreter.kernel import Decide
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Weight
-from venture_lite.kernels.checked import Check, Uncompared
 from venture_lite.kernels.preview import Drawable, Preview, Unplanned, drawn_for
 from venture_lite.kernels.reassign import Reassignment, plans_of
 from venture_lite.values import equal

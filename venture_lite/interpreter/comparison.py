@@ -18,7 +18,7 @@ import numpy as np
 
 from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.ancestry import name_of_choice
-from venture_lite.interpreter.answers import Differs, is_near, magnitude
+from venture_lite.interpreter.answers import FAILED, Differs, is_near, magnitude
 from venture_lite.interpreter.kernel import BlockKernel, Decide, Drawing
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, absorbing_count
@@ -106,9 +106,11 @@ class Check:
     def believes(self, key: Hashable) -> bool:
         """True if a fast way may be used; false if a transition of this key differed from the interpreter's. Raises
         Uncompared where the next one is to be compared."""
-        if self._answers.due(key):
+        answers = self._answers
+        left = answers.left(key)
+        if (left > 0 or answers.always) and not answers.is_comparing:
             raise Uncompared(key)
-        return not self._answers.failed(key)
+        return left != FAILED
 
     def step(self, key: Hashable, nodes: list[int], at: Selection, fast: Callable[[], bool], taken: Taken) -> bool:
         """One transition of a block by a fast way, compared; the interpreter's where they differ."""

@@ -258,8 +258,6 @@ def at_modes(
     Where the curvature has negative parts their magnitude is taken. A step is cut to LONGEST scales, and made shorter
     where at its end the density falls half as steeply as it rose at its beginning.
     """
-    if len(start) == 1:
-        return _at_mode(derivatives, start, scale)
     at, share = start.copy(), np.ones(len(start))
     gradient, hessian = derivatives(np.arange(len(start)), at)
     least = NEAR**2 * start.shape[1]
@@ -277,26 +275,6 @@ def at_modes(
         share[moving] = np.where(good, np.minimum(2.0 * share[moving], 1.0), 0.25 * share[moving])
         climbed = moving[good]
         at[climbed], gradient[climbed], hessian[climbed] = there[good], slopes[good], curves[good]
-    return _normal(at, gradient, -hessian, start, scale), (gradient, hessian)
-
-
-def _at_mode(
-    derivatives: Derivatives, start: np.ndarray, scale: np.ndarray
-) -> tuple[Normal, tuple[np.ndarray, np.ndarray]]:
-    """The same in a single state, in a third of the time."""
-    at, share, every = start, 1.0, np.arange(1)
-    gradient, hessian = derivatives(every, at)
-    for _ in range(EVALUATIONS):
-        step = _uphill(gradient, -hessian, scale)
-        rise = float(gradient[0] @ step[0])
-        if not rise > NEAR**2 * len(scale):
-            break
-        there = at + share * step
-        slopes, curves = derivatives(every, there)
-        if float(slopes[0] @ step[0]) > -0.5 * rise and _are_known(slopes, curves)[0]:
-            at, gradient, hessian, share = there, slopes, curves, min(2.0 * share, 1.0)
-        else:
-            share *= 0.25
     return _normal(at, gradient, -hessian, start, scale), (gradient, hessian)
 
 

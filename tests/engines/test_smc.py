@@ -273,3 +273,10 @@ def test_draws_by_plan_follow_the_power_of_the_likelihood() -> None:
     found = v.infer(f"(smc 90 'tempered 'runs 1 {kernels} (collect k))")["k"].ravel()
     assert len(found) == 90
     assert abs(found.mean() - 0.8) < 5.5 * math.sqrt(0.16 / 90)
+
+
+def test_particles_hold_vectors_and_lists() -> None:
+    """The evidence is 0.6 in every particle, so that it is exact."""
+    v = Venture(seed=1)
+    v.execute("[assume x (uniform_draw (list (vector 1 2) (list 1 2)))] [observe (flip (if (= x x) 0.6 0.4)) true]")
+    assert v.infer("(smc 20 (mh default one 2))").evidence.log == pytest.approx(math.log(0.6))

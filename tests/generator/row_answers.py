@@ -99,6 +99,9 @@ def normal_worlds(
             found.append(World(weight, choices, values))
         except Impossible:
             pass
+        except (ArithmeticError, ValueError):
+            # a number of another support is 0
+            raise NotNormal from None
         if not odometer.advance():
             return found
 
@@ -108,6 +111,8 @@ def log_integral(log_density: Callable[[np.ndarray], float], size: int) -> float
     unit, start = np.eye(size), log_density(np.zeros(size))
     ahead = np.array([log_density(way) for way in unit])
     behind = np.array([log_density(-way) for way in unit])
+    if not np.isfinite([start, *ahead, *behind]).all():
+        raise NotNormal
     slope, curve = 0.5 * (ahead - behind), np.diag(ahead + behind - 2.0 * start)
     for i in range(size):
         for j in range(i):

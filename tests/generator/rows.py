@@ -309,6 +309,8 @@ KINDS: tuple[Evidence, ...] = (
     ("(normal (exp (sin (* <effect> (if (is_number <effect>) <number> 0)))) 1)", "{YF[n]}"),
     ("(normal (* <effect> <effect> (if (is_vector (vector <effect> 1)) <number> 0)) <scale>)", "{YF[n]}"),
     ("(normal (atan2 {XZ[n]} <effect>) 1)", "{YF[n]}"),
+    ("(normal <effect> true)", "{YF[n]}"),
+    ("(cauchy <effect> (= 1 1))", "{YF[n]}"),
 )
 """Rows in which the kind of a value decides."""
 FACTORS = (
@@ -654,7 +656,7 @@ def parameters_of_classes(make: RowMaker, z: str) -> Made:
         (
             f"({one} ({z} n))",
             f"({one} ({z} n))",
-            f"(if {{XB[n]}} ({one} ({z} n)) ({other} ({z} n)))",
+            *[f"(if {{XB[n]}} ({one} ({z} n)) ({other} ({z} n)))"] * 3,
             f"(if (= ({z} n) 1) ({one} ({z} n)) ({other} ({z} n)))",
             f"(+ ({one} ({z} n)) ({other} ({z} n)))",
             f"({one} ({z} n) {{XK[n]}})",
@@ -673,8 +675,13 @@ def parameters_of_classes(make: RowMaker, z: str) -> Made:
 
 
 def kinds(make: RowMaker) -> Made:
-    """Numbers that rows read in which the kind of a value decides."""
-    return [*some_choices(make, ("effect", "positive"), 1, 2), *make.loop([make.evidence(KINDS)])]
+    """Numbers that rows read in which the kind of a value decides, at times a computed number that is a factor."""
+    steps = [*some_choices(make, ("effect",), 1, 2), *make.loop([make.evidence(KINDS)])]
+    if make.chance(0.3):
+        computed = make.value("effect")
+        name = computed[0].text.split()[1]
+        steps += [*computed, make.step("observe", f"[factor {name}]", (f"[factor {name}]",))]
+    return steps
 
 
 def finite(make: RowMaker) -> Made:

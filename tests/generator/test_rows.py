@@ -6,17 +6,25 @@ A program found wrong prints itself, ready to be run.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
+from tests.generator.comparison import Fault as Found
 from tests.generator.row_answers import FINITE_KERNELS, LABEL_KERNELS, compare_evidence, judge
 from tests.generator.row_comparison import compare
 from tests.generator.rows import PLACES, SIZES, THEMES, finite, labels, row_program
+from tests.posterior.fault import Fault
+from tests.posterior.test_faults import FAULTS
+from venture_lite.interpreter import answers
 
 # 300 programs every day, each of another structure, and 10,000 with the slow tests, each structure at every size.
 CHUNK = 30
 FAST = [pytest.param(first, id=f"{first}..{first + CHUNK - 1}") for first in range(0, 300, CHUNK)]
 SLOW_CHUNK = len(SIZES) * 10
 SLOW = [pytest.param(first, id=f"{first}..{first + SLOW_CHUNK - 1}") for first in range(0, 10_070, SLOW_CHUNK)]
+MOST = 600
+"""Programs in which a fault is found."""
 WAYS = ("compiled", "checked")
 """Of making transitions."""
 
@@ -33,6 +41,12 @@ def compare_seed(seed: int, engines: int, whole: bool) -> None:
     rows, odd = size_of(seed), PLACES[seed % len(PLACES)]
     name = f"structure {seed}, {rows} rows, the {odd} one odd"
     compare(row_program(seed, rows, odd), seed, WAYS[seed % 2], engines, name, whole)
+
+
+def compare_all(seeds: Iterable[int]) -> None:
+    """Raises Fault."""
+    for seed in seeds:
+        compare_seed(seed, 1, True)
 
 
 @pytest.mark.parametrize("first", FAST)
@@ -73,3 +87,13 @@ def test_engines_find_the_answers_of_programs_of_few_rows(seed: int) -> None:
 @pytest.mark.parametrize("first", range(0, 1400, 14))
 def test_engines_find_the_answers_of_many_programs_of_few_rows(first: int) -> None:
     assert sum(judge_seed(seed, 3) for seed in range(first, first + 14)) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [pytest.param(fault, id=fault.name) for fault in FAULTS])
+def test_a_fault_is_found_where_its_mend_is_taken_out(fault: Fault, monkeypatch: Patch) -> None:
+    """Without the comparisons of a session."""
+    monkeypatch.setattr(answers, "ANSWERS", 0)
+    fault.broken(monkeypatch)
+    with pytest.raises(Found):
+        compare_all(range(MOST))

@@ -104,7 +104,8 @@ def values_of_rows(column: Column, rows: Any) -> np.ndarray:
 def taken(column: np.ndarray, places: np.ndarray) -> np.ndarray:
     """The values of the ancestors; numbers again, where some particle that dies out had none."""
     found = column[places]
-    return column_of(found.tolist()) if column.dtype == object and FAILED in column.tolist() else found
+    has_failed = column.dtype == object and any(value is FAILED for value in column.tolist())
+    return column_of(found.tolist()) if has_failed else found
 
 
 Failures = dict[int, VentureError]

@@ -25,6 +25,9 @@ SLOW_CHUNK = len(SIZES) * 10
 SLOW = [pytest.param(first, id=f"{first}..{first + SLOW_CHUNK - 1}") for first in range(0, 10_070, SLOW_CHUNK)]
 MOST = 600
 """Programs in which a fault is found."""
+UNSEEN = "labels summed out that differ in which parameters of a class they read"
+"""The fault that they do not show: each state is weighed as it should be, and the law of what moves is wrong. Exact
+posteriors tell (`tests/posterior/faults_labels.py`)."""
 WAYS = ("compiled", "checked")
 """Of making transitions."""
 
@@ -90,7 +93,7 @@ def test_engines_find_the_answers_of_many_programs_of_few_rows(first: int) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", [pytest.param(fault, id=fault.name) for fault in FAULTS])
+@pytest.mark.parametrize("fault", [pytest.param(fault, id=fault.name) for fault in FAULTS if fault.name != UNSEEN])
 def test_a_fault_is_found_where_its_mend_is_taken_out(fault: Fault, monkeypatch: Patch) -> None:
     """Without the comparisons of a session."""
     monkeypatch.setattr(answers, "ANSWERS", 0)

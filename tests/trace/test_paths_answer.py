@@ -150,6 +150,13 @@ def test_wrong_second_derivatives_give_way_to_differences(monkeypatch: Patch) ->
     assert scale == pytest.approx(right, rel=1e-4)
 
 
+def test_second_derivatives_that_cancel_are_as_exact_as_the_gradient() -> None:
+    """The density of x is that of the datum alone, whose second derivative is 0: no normal describes it."""
+    venture = session("[assume x (cauchy 0 1)] [factor (log (+ 1 (* x x)))] [observe (laplace x 0.01) 5]", "checked")
+    with pytest.raises(KernelError, match="the normal at the block's mode does not describe the density"):
+        venture.infer("(mala default all 0.01 'precondition 2)")
+
+
 def kept_scales(venture: Venture, block: list[int]) -> Iterator[float]:
     (model,) = venture.traces
     densities = Densities(model, "hmc", lambda text: None)

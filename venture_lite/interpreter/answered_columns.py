@@ -26,7 +26,7 @@ from venture_lite.interpreter.weights import density_of
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.table import ROW_MASK
 from venture_lite.trace.trace import Trace
-from venture_lite.values import freeze
+from venture_lite.values import equal, freeze
 
 MOST_COMPARED, MOST_NODES = 5, 12
 """States, and nodes of each, that are compared at once."""
@@ -57,7 +57,7 @@ def difference_of_weights(
         for value in values:
             old, new = interpreted_weights(model, [node], GivenValues({node: value}, counts))
             # families that the present value alone leads to would be drawn anew
-            expected.append((old if value == model.trace.value(node) else new).value())
+            expected.append((old if equal(value, model.trace.value(node)) else new).value())
         for weights in several:
             # what is impossible in both has no difference
             pairs = [pair for pair in zip(expected, weights, strict=True) if max(pair) > -math.inf]

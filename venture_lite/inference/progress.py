@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from html import escape
 from typing import TYPE_CHECKING, Any, TextIO
 
 from venture_lite.errors import escaped
@@ -270,6 +269,8 @@ class Bars:
 
     def _bar(self, chain: int, snapshot: Snapshot) -> str:
         name = f"chain {chain}: " if len(self._latest) > 1 else ""
+        from html import escape
+
         text = escape(f"{name}{' '.join(snapshot.label.split())}  {snapshot.told()}")
         done = f' value="{snapshot.done}" max="{snapshot.total}"' if snapshot.total else ""
         return f"<div><progress{done}></progress> <code>{text}</code></div>"

@@ -1,7 +1,8 @@
 """Chains in processes of their own: forked from the session's, each serves one chain until its program is over.
 
 What a chain gave goes through a pipe, with what was warned of and printed; progress goes where the parent has time for
-it. A process that is gone is an error of its chain, and the others go on.
+it. A process that is gone is an error of its chain, and the others go on. `multiprocessing` is imported where a process
+is begun, since few sessions begin any and its import takes as long as a tenth of the package's.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import io
 import math
-import multiprocessing
 import os
 import pickle
 import select
@@ -20,15 +20,17 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from venture_lite.draws.draws import Draws
 from venture_lite.errors import Span, VentureError
 from venture_lite.inference.progress import Snapshot
 from venture_lite.inference.watch import Verdict
 from venture_lite.trace.handover import Handover
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 ANSWER_SECONDS = 10.0
 """How long a process that is told to stop may take for its transition."""
@@ -100,6 +102,8 @@ class Worker:
         # what it gave last; None while it is at work
         self.answer: ChainOutcome | ChainState | Unsent | None = None
         self._deadline = math.inf
+        import multiprocessing
+
         context = multiprocessing.get_context("fork")
         self.connection, other = context.Pipe()
         self._process: BaseProcess = context.Process(
@@ -210,6 +214,8 @@ class ForkedChains:
         return self._workers[index].answer
 
     def hear(self, seconds: float) -> list[tuple[int, ChainProgress]]:
+        from multiprocessing.connection import wait
+
         shown = []
         while working := {each.connection: each for each in self._workers.values() if each.answer is None}:
             ready = wait(list(working), timeout=seconds)
@@ -272,7 +278,9 @@ def _work(serve: Callable[[Pipe], None], pipe: Pipe) -> None:
 
 def end_with_parent() -> None:
     """Wait until the parent of this process is gone, and end it."""
-    parent = multiprocessing.parent_process()
+    from multiprocessing import parent_process
+
+    parent = parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import multiprocessing
 import threading
 import time
 import warnings
@@ -236,9 +235,11 @@ class ChainRuns:
         """Whether chains can go to other processes, and gain by it."""
         if not HAS_FORK:
             self._runs[0].program.warn("the chains run one after the other: this system cannot fork")
-        in_main = threading.current_thread() is threading.main_thread()
-        free = HAS_FORK and in_main and not multiprocessing.current_process().daemon
-        return free and processors() > 1
+        if not HAS_FORK or threading.current_thread() is not threading.main_thread() or processors() <= 1:
+            return False
+        from multiprocessing import current_process
+
+        return not current_process().daemon
 
     def _fork(self) -> None:
         """Let the chains that have not begun run in processes of their own."""

@@ -16,7 +16,7 @@ from tests.generator.session import check
 from tests.statistics import Mean, assert_chain_agrees
 from venture_lite import Venture
 from venture_lite.blocks import restricted_columns, summed_columns, weighted_columns, worlds
-from venture_lite.errors import Disagreement, InternalError
+from venture_lite.errors import ArgumentError, Disagreement, InternalError
 from venture_lite.kernels import class_columns, class_terms, followers, population
 from venture_lite.kernels.deferred import Deferred
 
@@ -209,10 +209,19 @@ def other_values(patch: Patch) -> None:
     changed(patch, population._Apply, "__call__", lambda found: found + 0.5)
 
 
+def no_number(patch: Patch) -> None:
+    """A located error that the interpreter does not meet."""
+
+    def refused(self: Any, particles: int, *arguments: Any) -> Any:
+        raise ArgumentError("this is no number")
+
+    patch.setattr(population._Apply, "__call__", refused)
+
+
 WRONG = "values of particles in columns: a fast way differs"
 
 
-@pytest.mark.parametrize("broken", [half_of_weighed, other_values])
+@pytest.mark.parametrize("broken", [half_of_weighed, other_values, no_number])
 @pytest.mark.parametrize(
     ("program", "kernel"), [(WALK, "(pgibbs default ordered 5 1)"), (STATES, "(gibbs (choices x) all 'forward 1)")]
 )

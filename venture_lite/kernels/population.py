@@ -26,8 +26,8 @@ from venture_lite.interpreter.readers import ColumnsText
 from venture_lite.interpreter.references import NUMBERS, Operations, References, Value, row_given
 from venture_lite.interpreter.runs import operator_of, reads_of
 from venture_lite.interpreter.schedule import Bundle, StrandRows
-from venture_lite.interpreter.sources import applied
-from venture_lite.interpreter.weights import count_if_impossible, density_of
+from venture_lite.interpreter.sources import applied, computed_from, source_value
+from venture_lite.interpreter.weights import count_if_impossible, density_of, log_density
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Columns, Deterministic, Random
 from venture_lite.procedures.straight_line import Node
@@ -468,14 +468,30 @@ class AnsweredStep:
         return found
 
     def _difference(self, population: Population, particles: int, found: Terms | VentureError) -> str | None:
-        if self._failures or isinstance(found, VentureError):
-            # an error that ends the step is raised, with its place
-            return None
+        if isinstance(found, VentureError):
+            return self._difference_of_error(found)
         terms = dict(zip(self._weighed, found, strict=False))
         return FoundColumns(
-            self._model, particles, population, self._computed, self._arguments, terms,
+            self._model, particles, population, self._computed, self._arguments, terms, self._failures,
             strands=self._bundle.count, own=self._own,
         ).difference()  # fmt: skip
+
+    def _difference_of_error(self, found: VentureError) -> str | None:
+        """Of an error that ends the step: it was met by a retained particle, which has the trace's state, or in a call
+        that no block changes. The trace meets one, too."""
+        if isinstance(found, KernelError):
+            return None
+        trace = self._model.trace
+        try:
+            for strand in range(self._bundle.count):
+                for node in self._computed:
+                    if (source := computed_from(trace, self._own(strand, node))) is not None:
+                        source_value(trace, source)
+                for node in self._weighed:
+                    log_density(trace, self._own(strand, node))
+        except VentureError:
+            return None
+        return f"an error, {found.message}"
 
     def _own(self, strand: int, node: int) -> int:
         """The node in a strand."""

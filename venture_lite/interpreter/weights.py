@@ -231,23 +231,29 @@ class Group:
             self._answered_at = Column.reshaped
 
     def _difference(self, rows: Any) -> str | None:
-        """What the log densities of rows by columns differ in from those of single rows; None where they agree."""
-        count, places = length(rows), listed(rows)
+        """What the log densities of rows by columns differ in from those of single rows; None where they agree. Of rows
+        in many parts the first, the last and one between are compared."""
+        parts = _parts(rows, length(rows))
+        few = dict.fromkeys((0, len(parts) // 2, len(parts) - 1))
+        return next(filter(None, (self._difference_in(parts[at]) for at in few)), None)
+
+    def _difference_in(self, rows: Any) -> str | None:
+        """The same of rows that are evaluated in one call."""
+        count = length(rows)
         at = np.arange(count)
         if count > HELD:
             at = np.unique([0, count - 1, *np.random.default_rng(0).integers(count, size=SOME).tolist()])
-        single = [self._weigh_rows((row,)).value() for row in places[at].tolist()]
+        places = [one_of(rows, each) for each in at.tolist()]
+        single = [self._weigh_rows((row,)).value() for row in places]
         try:
-            terms = np.concatenate([np.broadcast_to(self.terms_by_columns(part), length(part))
-                                    for part in _parts(rows, count)])  # fmt: skip
-            weight = self._weigh_together(rows, count)
+            terms, weight = np.broadcast_to(self.terms_by_columns(rows), count), self._weigh_chunk(rows)
         except AtLimit:
             terms, weight = np.full(count, -math.inf), self.impossible(rows)
         except (NotColumnar, RowByRow, VentureError):
             raise
         except Exception as error:
             return f"an error, {error!r}"
-        for row, one, other in zip(places[at].tolist(), single, terms[at].tolist(), strict=True):
+        for row, one, other in zip(places, single, terms[at].tolist(), strict=True):
             if not self.agrees(row, one, other):
                 return f"a log density, {other} in place of {one}"
         possible = terms[terms > -math.inf]

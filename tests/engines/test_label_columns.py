@@ -12,12 +12,14 @@ parameter.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
 from venture_lite import Venture
+from venture_lite.errors import VentureWarning
 from venture_lite.interpreter.comparison import Check
 from venture_lite.kernels.label_columns import LabelColumns
 
@@ -200,6 +202,23 @@ def test_labels_that_come_to_be_read_together_have_no_columns(monkeypatch: pytes
 LATER = f"""{LABELS} [assume m (mem (lambda (k) (normal 0 3)))] [assume t (mem (lambda (k) (normal 0 3)))]
     for n in 1...30: [observe (normal (m (z n)) 1) 0.5]
     for n in 16...30: [observe (normal (t (z n)) 1) 0.5]"""
+
+
+@pytest.mark.parametrize("seed", [6, 7])
+@pytest.mark.thorough
+def test_labels_that_come_and_go_may_come_back_as_they_were(seed: int) -> None:
+    """A label gets the row and the users of one that went while columns were laid out."""
+    v = Venture(seed=seed, kernels="checked")
+    v.execute(
+        """[assume crp (make_crp 1)] [assume z (mem (lambda (i) (scope_include 'z i (crp))))]
+        [assume out (mem (lambda (i) (flip 0.3)))] [assume m (mem (lambda (k) (normal 0 2)))]
+        for n in 1...5: [observe (if (out n) (bernoulli 0.5) (bernoulli (logistic (* (m (z n)) {x[n]})))) {y[n]}]""",
+        x=[1.0, 1.0, -1.0, -1.0, 2.0],
+        y=[1, 0, 1, 0, 1],
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*the scope z is empty", VentureWarning)
+        v.infer("(cycle ((gibbs z each 1) (gibbs (choices out) each 1) (mh (choices m) each 1)) 80)")
 
 
 def test_labels_of_a_later_chunk_may_read_other_parameters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -329,10 +329,25 @@ class Subject:
             found, new = weight.minus(kernel.weights[0]), self.log_joint({**before, label: candidate})
             if not found.impossible and math.isfinite(new) and math.isfinite(old):
                 # what comes or goes with a candidate is drawn from its distribution
-                expected = new - old - lacking(self.evaluator.terms, terms) + lacking(terms, self.evaluator.terms)
+                expected = new - old - self._drawn_anew(self.evaluator.terms, terms)
                 what = f"gibbs of {label}: the weight of {candidate!r} beside {value!r}"
                 self.expect(found.total, expected, what, abs(old))
         return True
+
+    def _drawn_anew(self, terms: Mapping[Label, float], other: Mapping[Label, float]) -> float:
+        """The sum of the terms that the other ones lack, less that of what these lack. Draws of one maker that come or
+        go are drawn given the others: all of them weigh together what these do."""
+        apart = terms.keys() ^ other.keys()
+        makers = {
+            label_of(self.model, node)[0] for node in self.model.trace.choices() if self._is_drawn_by_maker([node])
+        }
+        names = {label[0] for label in apart} & makers
+        return math.fsum(
+            sign * term
+            for sign, each in ((1.0, terms), (-1.0, other))
+            for label, term in each.items()
+            if label in apart or label[0] in names
+        )
 
     def compare_transition(self, block: Sequence[int], drift: bool) -> bool:
         """The weight of a transition of Metropolis and Hastings that is always accepted; whether there was one."""
@@ -449,11 +464,6 @@ class Subject:
 
 def _is_continuous(operator: Any) -> bool:
     return isinstance(operator, Random) and operator.transform is not None
-
-
-def lacking(terms: Mapping[Label, float], other: Mapping[Label, float]) -> float:
-    """The sum of those terms that the other ones lack."""
-    return math.fsum(term for label, term in terms.items() if label not in other)
 
 
 def agree(found: float, expected: tuple[float, float]) -> bool:

@@ -650,7 +650,7 @@ def makers_of_classes(make: RowMaker, z: str) -> Made:
 def parameters_of_classes(make: RowMaker, z: str) -> Made:
     """Numbers of classes: of one family, or of two of which a row reads one, by its data or by its label."""
     e = make.expressions
-    one, other = e.fresh("m"), e.fresh("m")
+    one, other, out = e.fresh("m"), e.fresh("m"), e.fresh("out")
     steps = [make.assume(one, both("(mem (lambda (k) (normal 0 2)))"))]
     form = make.pick(
         (
@@ -660,6 +660,8 @@ def parameters_of_classes(make: RowMaker, z: str) -> Made:
             f"(if (= ({z} n) 1) ({one} ({z} n)) ({other} ({z} n)))",
             f"(+ ({one} ({z} n)) ({other} ({z} n)))",
             f"({one} ({z} n) {{XK[n]}})",
+            # labels that come and go
+            f"(if ({out} n) 0 ({one} ({z} n)))",
             f"(+ ({one} ({z} n)) {{XF[n]}})",
         )
     )
@@ -667,6 +669,8 @@ def parameters_of_classes(make: RowMaker, z: str) -> Made:
         steps = [make.assume(one, both("(mem (lambda (k j) (normal 0 2)))"))]
     if other in form:
         steps.append(make.assume(other, both("(mem (lambda (k) (normal 0 1)))")))
+    if out in form:
+        steps.append(make.assume(out, both("(mem (lambda (i) (flip 0.3)))")))
     if make.chance(0.2):
         steps += make.choice("positive")
     made = e.filled(make.pick(("(normal <row> 1)", "(normal <row> <positive>)")).replace("<row>", "{FORM}"), 2)

@@ -104,7 +104,10 @@ class LabelChunks:
         first, places = number * CHUNK, dict[LabelReader, tuple[list[int], list[int]]]()
         absorbing, several, kinds, labels = np.full(CHUNK, -1), np.zeros(CHUNK, bool), set[tuple[LabelReader, ...]](), 0
         for row in range(first, min(first + CHUNK, self._table.count)):
-            label = self.rows.of(row, draws) if self._table.live[row] else None
+            if not self._table.live[row]:
+                self.rows.drop(row)
+                continue
+            label = self.rows.of(row, draws)
             if label is None:
                 continue
             at, labels = row - first, labels + 1

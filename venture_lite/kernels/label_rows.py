@@ -131,6 +131,10 @@ class LabelRows:
             self._forget(row)
         return found
 
+    def drop(self, row: int) -> None:
+        """No label has the row: one that gets it may be read as the one before, and is another all the same."""
+        self._labels.pop(row, None)
+
     def known(self, row: int) -> ReadLabel:
         """Who reads a label that has columns, as of the last look."""
         found = self._labels[row]

@@ -243,11 +243,6 @@ def keep_the_brightness(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Firefly, "_draw_all", stale)
 
 
-def keep_the_bounds(patch: pytest.MonkeyPatch) -> None:
-    """Likelihoods and bounds are those of the inputs that were read first."""
-    patch.setattr(Firefly, "_reread", lambda self, sections: None)
-
-
 def keep_the_expansion(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LinearBlock, "is_as_read", lambda self: True)
 
@@ -272,11 +267,6 @@ def keep_the_weight(patch: pytest.MonkeyPatch) -> None:
             LOGISTIC_SLOPE,
             "(cycle ((flymc w all auto 'untuned 0.02 'drift 1.5 2) (mh w one 'drift 3 1)) 3)",
             keep_the_brightness,
-        ),
-        (
-            BY_NAME["robust_line_in_a_loop"],
-            "(cycle ((flymc w 0 auto 'untuned 0.3 'drift 0.7 3) (mh s 0 'drift 0.9 3)) 2)",
-            keep_the_bounds,
         ),
         (
             BY_NAME["levels_of_means"],

@@ -61,16 +61,16 @@ def test_a_sweep_keeps_the_posterior(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("particles", [2, 3, 5])
 def test_a_sweep_keeps_the_posterior_with_many_draws(name: str, particles: int) -> None:
-    """To a standard error of 0.003 in the models whose sweeps are quick, of 0.006 in the others."""
+    """To a standard error of 0.01 in the models whose sweeps are quick, of 0.017 in the others."""
     quick = name in ("chain", "long memory", "backward", "pairs")
-    agrees(MODELS[name], f"(pgibbs x ordered {particles} 1)", 300_000 if quick else 50_000)
+    agrees(MODELS[name], f"(pgibbs x ordered {particles} 1)", 25_000 if quick else 6_000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("option", ["", "'ancestor"])
 def test_on_the_trace_a_sweep_keeps_the_posterior_too(name: str, option: str) -> None:
-    agrees(PLAIN[name], f"(pgibbs x ordered 3 {option} 1)", 20_000, kernels="interpreted")
+    agrees(PLAIN[name], f"(pgibbs x ordered 3 {option} 1)", 3_000, kernels="interpreted")
 
 
 @pytest.mark.thorough
@@ -362,7 +362,7 @@ def test_only_histories_that_the_retained_brush_fits_are_ancestors() -> None:
 def test_only_histories_that_the_retained_brush_fits_are_ancestors_with_many_draws(name: str) -> None:
     """The next block's state may have come with one before, a predicate reads the block before, a table's coin and a
     state's row come with the first that asks for them."""
-    agrees(MODELS[name], "(pgibbs x ordered 3 'ancestor 1)", 20_000)
+    agrees(MODELS[name], "(pgibbs x ordered 3 'ancestor 1)", 4_000)
 
 
 @pytest.mark.thorough

@@ -75,14 +75,27 @@ def lists(v: Venture) -> float:
     return float(stats.multivariate_normal(np.zeros(12), np.eye(12) + 4.0).logpdf(DATA))
 
 
+def matrices(v: Venture) -> float:
+    """A matrix that is computed from what moves: the precision of both coordinates is one gamma variable."""
+    v.execute("[assume s (gamma 2 2)] [assume m (matrix (list (/ 1 s) 0) (list 0 (/ 1 s)))]"
+              "for i in 1...2: [observe (multivariate_normal (vector 0 0) m) (vector {y[i]} {z[i]})]",
+              y=DATA[:2], z=DATA[2:4])  # fmt: skip
+    rest = special.gammaln(4) - special.gammaln(2) + 2 * math.log(2) - 2 * math.log(2 * math.pi)
+    return float(rest - 4 * math.log(2 + 0.5 * (DATA[:4] ** 2).sum()))
+
+
 CONJUGATE: dict[str, tuple[Callable[[Venture], float], str]] = {
     "normal": (normal_mean, "(mh default one 3)"),
     "coin": (coin, "(mh default one 'drift 0.5 2)"),
     "regression": (regression, "(mh default each 'drift 0.2 1)"),
     "groups": (groups, "(repeat 2 (mh default each 'drift 0.5 1))"),
     "lists": (lists, "(mh default one 3)"),
+    "matrices": (matrices, "(mh default one 3)"),
     "two modes": (two_modes, "(slice default one 0.5 10 1)"),
 }
+
+
+OFTEN = ("coin", "groups", "two modes", "lists", "matrices")
 
 
 def beyond(draws: Draws, exact: float, most: float = 0.15) -> float:
@@ -100,7 +113,7 @@ def often(name: str, those: tuple[str, ...]) -> Any:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", [often(name, ("coin", "groups", "two modes", "lists")) for name in CONJUGATE])
+@pytest.mark.parametrize("name", [often(name, OFTEN) for name in CONJUGATE])
 def test_evidence_is_that_of_a_closed_form(name: str, way: str) -> None:
     model, kernel = CONJUGATE[name]
     v = Venture(seed=4)

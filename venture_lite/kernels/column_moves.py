@@ -174,7 +174,7 @@ class ColumnWeights:
 def _chosen(accepted: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray:
     """The new values of the particles that were accepted, and the old ones of the others."""
     if new.dtype == old.dtype and new.shape == old.shape and new.dtype != object:
-        return np.where(accepted if new.ndim == 1 else accepted[:, None], new, old)
+        return np.where(accepted.reshape(-1, *[1] * (new.ndim - 1)), new, old)
     return column_of([value_at(new if moved else old, at) for at, moved in enumerate(accepted.tolist())])
 
 

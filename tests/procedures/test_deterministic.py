@@ -12,10 +12,11 @@ import pytest
 
 from tests.procedures.examples import DETERMINISTIC, RED, M, V, matrix, vector
 from venture_lite.errors import ArgumentError
-from venture_lite.kernels.population import column_of, value_at
+from venture_lite.interpreter.answered_columns import value_at
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Deterministic
 from venture_lite.procedures.registry import PROCEDURES
+from venture_lite.trace.table import column_of
 
 ODD = [math.nan, math.inf, -math.inf, -1, 0, 0.5, 2**62, True, "text", RED, (), (1, "a"), ((1,), 2), V, M, vector()]
 

@@ -25,9 +25,10 @@ from venture_lite.interpreter.impossible import REJECTING
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.sources import computed_from, source_value
 from venture_lite.kernels.lanes import FoundFamilies, LaneGroup, groups_of, write_choices, write_computed
-from venture_lite.kernels.population import ColumnChoice, column_of
+from venture_lite.kernels.population import ColumnChoice
 from venture_lite.procedures.record import Random
 from venture_lite.trace.runtime import Exchangeable
+from venture_lite.trace.table import column_of
 from venture_lite.values import equal, key_of
 
 HINT = "gibbs without 'forward, or pgibbs over ordered blocks"

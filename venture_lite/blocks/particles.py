@@ -28,10 +28,11 @@ from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.schedule import BlockNodes, Bundle, Schedule, StrandRows
 from venture_lite.interpreter.weights import density_of
 from venture_lite.kernels.column_moves import ColumnMove, ColumnWeights, NoColumns
-from venture_lite.kernels.population import Failures, Population, Writer, column_of, taken
+from venture_lite.kernels.population import Failures, Population, Writer, taken
 from venture_lite.procedures.record import Random
 from venture_lite.trace.copies import Copies
 from venture_lite.trace.nodes import row_of
+from venture_lite.trace.table import column_of
 
 Visit = Callable[[int], None]
 """Called with the number of a particle, at whose state the trace stands; it may move it."""

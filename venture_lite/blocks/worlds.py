@@ -28,13 +28,13 @@ from venture_lite.interpreter.runs import Places, Run, runs_alike, runs_of
 from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_rows, is_maker_application
 from venture_lite.interpreter.shape import text_of_site
 from venture_lite.interpreter.sources import application_nodes, depends_on, reached
-from venture_lite.kernels.population import column_of, each_of, together, values_of_rows
+from venture_lite.kernels.population import each_of, together, values_of_rows
 from venture_lite.procedures.columns import RowByRow, single_numbers
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.procedures.straight_line import Node, needed
 from venture_lite.program.code import Code, Kind
 from venture_lite.trace.nodes import node_at, site_of
-from venture_lite.trace.table import Column, listed
+from venture_lite.trace.table import Column, column_of, listed
 from venture_lite.trace.trace import Trace
 from venture_lite.values import equal
 

@@ -20,10 +20,11 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Formulated
 from venture_lite.interpreter.schedule import BlockNodes, Bundle, Schedule, StrandRows
 from venture_lite.interpreter.weights import density_of
-from venture_lite.kernels.population import ColumnChoice, Failures, Population, StepFunction, Writer, column_of
+from venture_lite.kernels.population import ColumnChoice, Failures, Population, StepFunction, Writer
 from venture_lite.procedures.numeric import on_columns
 from venture_lite.procedures.simulation import ColumnGenerator
 from venture_lite.trace.nodes import row_of
+from venture_lite.trace.table import column_of
 
 MOST = 2000
 """Choices that absorb a block: a function that weighs more of them takes long to print."""

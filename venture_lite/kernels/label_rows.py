@@ -20,7 +20,6 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import AtLimit, Group, density_of
 from venture_lite.kernels.follow import RowShape
 from venture_lite.kernels.followers import restore
-from venture_lite.kernels.population import column_of
 from venture_lite.kernels.preview import Added, Drawable, Drawn, PreviewFamily, Unplanned
 from venture_lite.kernels.reassign import FollowedRow, Reassignments, plans_of
 from venture_lite.procedures.checks import completed
@@ -31,7 +30,7 @@ from venture_lite.trace.borrowed import BorrowedColumn, called_body
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.nodes import node_at
 from venture_lite.trace.runtime import Exchangeable, Memo
-from venture_lite.trace.table import Column, NotColumnar
+from venture_lite.trace.table import Column, NotColumnar, column_of
 from venture_lite.trace.trace import Trace
 from venture_lite.values import Symbol
 

@@ -24,11 +24,11 @@ from venture_lite.interpreter.scaffold import going
 from venture_lite.interpreter.schedule import Bundle
 from venture_lite.interpreter.sources import nodes_read
 from venture_lite.interpreter.steps import fill
-from venture_lite.kernels.population import ColumnChoice, Failures, Population, Unalike, Writer, column_of
+from venture_lite.kernels.population import ColumnChoice, Failures, Population, Unalike, Writer
 from venture_lite.program.code import Code
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.runtime import Memo
-from venture_lite.trace.table import ROW_MASK, NotColumnar
+from venture_lite.trace.table import ROW_MASK, NotColumnar, column_of
 from venture_lite.trace.trace import Trace
 
 MOST_LANES = 1 << 18

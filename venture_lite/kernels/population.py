@@ -23,7 +23,7 @@ from venture_lite.interpreter.answers import UNDECLARED
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.readers import ColumnsText
-from venture_lite.interpreter.references import NUMBERS, Operations, References, Value, row_given
+from venture_lite.interpreter.references import Operations, References, Value, row_given
 from venture_lite.interpreter.runs import operator_of, reads_of
 from venture_lite.interpreter.schedule import Bundle, StrandRows
 from venture_lite.interpreter.sources import applied, computed_from, source_value
@@ -32,7 +32,7 @@ from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.record import Columns, Deterministic, Random
 from venture_lite.procedures.straight_line import Node
 from venture_lite.trace.runtime import Closure
-from venture_lite.trace.table import ROW_MASK, Column, NotColumnar, listed
+from venture_lite.trace.table import ROW_MASK, Column, NotColumnar, column_of, listed
 from venture_lite.trace.trace import Trace
 
 Population = dict[int, np.ndarray]
@@ -43,24 +43,6 @@ Terms = list[np.ndarray]
 
 StepFunction = Callable[[Population, int], Terms]
 """(population, particles) -> log densities of what absorbs. Adds the step's nodes."""
-
-
-def column_of(values: list[Any]) -> np.ndarray:
-    """One node's values as an array: of numbers where all are of one kind, else of objects."""
-    kinds = set(map(type, values))
-    kind = kinds.pop() if len(kinds) == 1 else None
-    if kind in NUMBERS:
-        try:
-            return np.array(values, kind)
-        except OverflowError:
-            pass
-    elif kind is np.ndarray and len({value.shape for value in values}) == 1 and values[0].dtype == np.float64:
-        return np.stack(values)
-    found = np.empty(len(values), object)
-    for at, value in enumerate(values):
-        # one by one: an array takes lists of one length for rows
-        found[at] = value
-    return found
 
 
 def each_of(lifted: tuple[bool, ...], arguments: tuple[Any, ...], particles: int) -> Iterable[tuple[Any, ...]]:

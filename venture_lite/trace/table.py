@@ -281,6 +281,24 @@ class Column:
         return narrow + (self.array.nbytes if self.array is not None else 8 * len(self.view))
 
 
+def column_of(values: list[Any]) -> np.ndarray:
+    """One node's values as an array: of numbers where all are of one kind, else of objects."""
+    kinds = set(map(type, values))
+    kind = kinds.pop() if len(kinds) == 1 else None
+    if kind in _DTYPE:
+        try:
+            return np.array(values, kind)
+        except OverflowError:
+            pass
+    elif kind is np.ndarray and len({value.shape for value in values}) == 1 and values[0].dtype == np.float64:
+        return np.stack(values)
+    found = np.empty(len(values), object)
+    for at, value in enumerate(values):
+        # one by one: an array takes lists of one length for rows
+        found[at] = value
+    return found
+
+
 def length(rows: Any) -> int:
     return len(range(rows.start, rows.stop, rows.step or 1)) if isinstance(rows, slice) else len(rows)
 

@@ -105,7 +105,8 @@ def test_every_case_with_a_network_that_knows_nothing_or_the_wrong(
     monkeypatch.setattr(fitting, "LEAST_STEPS", 300)
     venture = trained(case, block, crc32(f"{case.name} {block} {network.__name__}".encode()), 300)
     if venture is not None:
-        agrees(venture, case, block, 600, 0.5)
+        # a scale, given its effects, moves by short steps
+        agrees(venture, case, block, 2500 if case is HIERARCHY else 600, 0.5)
 
 
 class Varied(NamedTuple):

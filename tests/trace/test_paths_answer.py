@@ -16,6 +16,7 @@ from venture_lite.blocks.density import BlockDensity
 from venture_lite.blocks.gradients import Densities
 from venture_lite.blocks.precondition import scale_of
 from venture_lite.errors import Disagreement, InternalError, KernelError
+from venture_lite.interpreter import weights
 from venture_lite.interpreter.free_density import DensityLine
 from venture_lite.interpreter.rounding import of_arguments, slope_agrees
 from venture_lite.interpreter.scaffold import Builder
@@ -310,11 +311,14 @@ def no_columns(patch: Patch) -> None:
     patch.setattr(Group, "values_of", values_of)
 
 
-@pytest.mark.parametrize("count", [21, 100, 500])
+@pytest.mark.parametrize(("count", "chunk"), [(21, None), (100, None), (500, None), (500, 250), (500, 249)])
 @pytest.mark.parametrize("broken", [other_values(0), other_values(-1), a_row_less, no_columns])
 def test_a_group_whose_columns_are_wrong_is_weighed_row_by_row(
-    broken: Callable[[Patch], None], count: int, monkeypatch: Patch
+    broken: Callable[[Patch], None], count: int, chunk: int | None, monkeypatch: Patch
 ) -> None:
+    """In one call, and in three, each of which is compared."""
+    if chunk is not None:
+        monkeypatch.setattr(weights, "CHUNK", chunk)
     expected = long(count).log_score()
     broken(monkeypatch)
     with pytest.warns(Disagreement, match=r"densities of normal at .* by columns: a fast way differs"):

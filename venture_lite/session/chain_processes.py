@@ -97,14 +97,14 @@ class Worker:
 
     def __init__(self, index: int, handover: Handover, serve: Callable[[Pipe], None]) -> None:
         """Forks; `serve` is called in the new process, which ends after it."""
+        from multiprocessing import get_context
+
         self.index = index
         self.handover = handover
         # what it gave last; None while it is at work
         self.answer: ChainOutcome | ChainState | Unsent | None = None
         self._deadline = math.inf
-        import multiprocessing
-
-        context = multiprocessing.get_context("fork")
+        context = get_context("fork")
         self.connection, other = context.Pipe()
         self._process: BaseProcess = context.Process(
             target=_work, args=(serve, Pipe(other, handover)), name=f"chain {index}", daemon=True

@@ -235,11 +235,11 @@ class ChainRuns:
         """Whether chains can go to other processes, and gain by it."""
         if not HAS_FORK:
             self._runs[0].program.warn("the chains run one after the other: this system cannot fork")
-        if not HAS_FORK or threading.current_thread() is not threading.main_thread() or processors() <= 1:
             return False
         from multiprocessing import current_process
 
-        return not current_process().daemon
+        in_main = threading.current_thread() is threading.main_thread()
+        return in_main and not current_process().daemon and processors() > 1
 
     def _fork(self) -> None:
         """Let the chains that have not begun run in processes of their own."""

@@ -61,9 +61,9 @@ def test_a_sweep_keeps_the_posterior(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("particles", [2, 3, 5])
 def test_a_sweep_keeps_the_posterior_with_many_draws(name: str, particles: int) -> None:
-    """To a standard error of 0.01 in the models whose sweeps are quick, of 0.017 in the others."""
+    """To a standard error of 0.014 in the models whose sweeps are quick, of 0.024 in the others."""
     quick = name in ("chain", "long memory", "backward", "pairs")
-    agrees(MODELS[name], f"(pgibbs x ordered {particles} 1)", 25_000 if quick else 6_000)
+    agrees(MODELS[name], f"(pgibbs x ordered {particles} 1)", 12_000 if quick else 3_000)
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from venture_lite.trace.trace import Trace
 
 CHUNK = 20
 SLOW_CHUNK = 100
-SLOW = [pytest.param(first, id=f"{first}..{first + SLOW_CHUNK - 1}") for first in range(0, 2000, SLOW_CHUNK)]
+SLOW = [pytest.param(first, id=f"{first}..{first + SLOW_CHUNK - 1}") for first in range(0, 1000, SLOW_CHUNK)]
 MOST = 8
 """Blocks of a program that are looked at, and choices that are changed around each."""
 

@@ -208,4 +208,4 @@ COLLAPSED = (
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", COLLAPSED)
 def test_labels_of_several_collapsed_makers_keep_the_joint_distribution(kernel: str) -> None:
-    assert_makers_are_kept(kernel, 5000)
+    assert_makers_are_kept(kernel, 2500)

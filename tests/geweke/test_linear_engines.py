@@ -52,7 +52,7 @@ def test_engine_keeps_the_joint_distribution() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "engine"), PAIRS)
 def test_engine_keeps_the_joint_distribution_over_many_draws(model: Model, engine: str) -> None:
-    assert_joint_distribution_is_kept(model, successive_conditional(model, engine, 8_000), engine)
+    assert_joint_distribution_is_kept(model, successive_conditional(model, engine, 4_000), engine)
 
 
 # ------------------------------------------------------------------------------------------------------- brightness
@@ -127,7 +127,7 @@ def assert_brightness_is_kept(found: dict[str, Floats]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("explicit", "q", "passes"), [(None, 0.3, 4), (0.5, 0.3, 4), (None, *HARDLY)])
 def test_the_joint_distribution_with_the_brightness_is_kept(explicit: float | None, q: float, passes: int) -> None:
-    assert_brightness_is_kept(with_brightness(6_000, explicit, q, passes))
+    assert_brightness_is_kept(with_brightness(3_000, explicit, q, passes))
 
 
 @pytest.mark.slow

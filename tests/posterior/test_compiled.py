@@ -81,9 +81,9 @@ def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_case_that_is_not_refused(case: Case, block: str) -> None:
     if block != "all" and case.name in CANNOT_REACH | CANNOT_READ:
         return
-    venture = trained(case, block, crc32(f"{case.name} {block}".encode()), 600)
+    venture = trained(case, block, crc32(f"{case.name} {block}".encode()), 300)
     if venture is not None:
-        agrees(venture, case, block, 1000)
+        agrees(venture, case, block, 300)
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ def test_every_case_with_a_network_that_knows_nothing_or_the_wrong(
     venture = trained(case, block, crc32(f"{case.name} {block} {network.__name__}".encode()), 300)
     if venture is not None:
         # a scale, given its effects, moves by short steps
-        agrees(venture, case, block, 2500 if case is HIERARCHY else 600, 0.5)
+        agrees(venture, case, block, 2500 if case is HIERARCHY else 300, 0.5)
 
 
 class Varied(NamedTuple):

@@ -220,7 +220,7 @@ def test_very_many_variables_without_a_summary_are_one_line() -> None:
 def test_draws_that_are_all_marked_are_not_said_to_be_no_numbers() -> None:
     chain = {"x": np.array([1.0, 2.0]), "s": np.array(["a", "b"], dtype=object)}
     draws = Draws([chain] * 2, adapting=[{"x": 2, "s": 2}] * 2)
-    what = "not counted: 2 draws a chain that were made while a kernel adapted, all that there are"
+    what = "not counted: 2 warm-up draws a chain, all that there are"
     assert str(draws.summary()) == what
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from venture_lite import Venture
 from venture_lite.draws.draws import Draws, Origin
-from venture_lite.errors import VentureError
+from venture_lite.errors import VentureError, VentureWarning
 from venture_lite.session.auto.composing import composed
 from venture_lite.session.auto.judging import judged, looks
 from venture_lite.session.auto.running import AutoOptions, AutoRun
@@ -459,6 +459,30 @@ def test_it_is_a_whole_program() -> None:
 
 def draws_of(**columns: np.ndarray) -> Draws:
     return Draws([{name: values[chain] for name, values in columns.items()} for chain in range(4)])
+
+
+def test_what_is_warm_up_is_not_judged() -> None:
+    rng = np.random.default_rng(4)
+    drawn = [{"x": rng.normal(size=500)} for _ in range(4)]
+    for counted in (500, 100, 3, 0):
+        marked = [{"x": 500 - counted}, {}, {"x": 100 if counted <= 400 else 0}, {}]
+        found = judged(Draws(drawn, adapting=marked), 1000)
+        assert (found.draws, found.is_enough) == (counted, counted == 500)
+        assert not found.apart
+        assert not list(found.warnings())
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_walk_that_comes_and_goes_has_its_draws_when_it_has_learned(seed: int) -> None:
+    """It warms up longer than it was asked to."""
+    v = Venture(seed=seed)
+    v.execute("[assume r (poisson 4)] [assume l (if (< 4 r) 6 (+ (* 3 r) (poisson 4)))] [observe (poisson l) 6]")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VentureWarning)
+        draws = v.auto(draws=60, warmup=40, target_ess=20, chains=2)
+    assert any(map(len, draws.adapting))
+    assert draws.without_adaptation()["l"].shape[1] >= 60
+    assert min(row.ess_bulk for row in draws.summary().rows) >= 20
 
 
 def test_draws_are_judged_number_by_number() -> None:

@@ -71,7 +71,7 @@ class DrawsBuilder:
 
     def __init__(self) -> None:
         self.values: defaultdict[str, list[Any]] = defaultdict(list)
-        # by variable how many of its first draws were made while a kernel still adapted
+        # by variable how many of its first draws are warm-up: a kernel still adapted, or the state was impossible
         self.adapting: dict[str, int] = {}
         # what adapts now, with the variables that were drawn since where it has learned all that it will
         self._adapting: dict[Hashable, set[str] | None] = {}
@@ -145,7 +145,8 @@ class DrawsBuilder:
         self._adapting.clear()
 
     def mark_earlier(self) -> None:
-        """A kernel has moved the chain to where it will stay: what was drawn before counts as adaptation."""
+        """A kernel has moved the chain to where it will stay, or it stands in a state of probability zero: what was
+        drawn before is warm-up."""
         for name, column in self.values.items():
             self.adapting[name] = len(column)
 
@@ -209,7 +210,7 @@ class Draws(Mapping[str, np.ndarray]):
         self._chains = tuple(dict(chain) for chain in chains)
         # the position of each among all chains of its program: an interruption may leave the draws of some alone
         self.numbers: tuple[int, ...] = tuple(numbers) or tuple(range(len(self._chains)))
-        # for each chain, by variable, how many of its first draws were made while a kernel still adapted
+        # for each chain, by variable, how many of its first draws are warm-up
         self.adapting: tuple[Mapping[str, int], ...] = tuple(adapting) or ({},) * len(self._chains)
         # for each chain, the variables that never changed there though they depend on an unobserved choice
         self.could_move: tuple[frozenset[str], ...] = tuple(could_move) or (frozenset(),) * len(self._chains)
@@ -341,7 +342,7 @@ class Draws(Mapping[str, np.ndarray]):
         return self._like(chains, plotted=plotted)
 
     def without_adaptation(self) -> Draws:
-        """The draws less those that were made while a kernel still adapted: what the summary is of."""
+        """The draws less those of the warm-up: what the summary is of."""
         return self._apart()[1]
 
     def adaptation(self) -> Draws:
@@ -349,7 +350,7 @@ class Draws(Mapping[str, np.ndarray]):
         return self._apart()[0]
 
     def _apart(self) -> tuple[Draws, Draws]:
-        """The draws up to the last that any chain made while a kernel adapted, and those after it."""
+        """The draws up to the last that any chain made while it warmed up, and those after it."""
         if not any(map(len, self.adapting)):
             return Draws([{}] * self.chain_count, numbers=self.numbers), self
         adapted = {name: max(marks.get(name, 0) for marks in self.adapting) for name in self.names}

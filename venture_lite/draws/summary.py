@@ -85,7 +85,7 @@ class Summary:
     # variables without a summary: neither numbers nor arrays of one shape, or never drawn
     left_out: tuple[str, ...]
     warnings: tuple[str, ...]
-    # how many draws a chain were left out, of each variable that was drawn while a kernel adapted
+    # how many draws a chain were left out, of each variable that was drawn while it warmed up
     adapting: dict[str, int] = field(default_factory=dict)
     # values that `force` had set and no kernel moved, a line each
     held: tuple[str, ...] = ()
@@ -139,8 +139,7 @@ class Summary:
         if self.adapting:
             most = max(self.adapting.values())
             everything = "" if self.sizes else ", all that there are"
-            made = f"{most} draw{'s' * (most != 1)} a chain that were made while a kernel adapted"
-            lines.append(f"not counted: {made}{everything}")
+            lines.append(f"not counted: {most} warm-up draw{'s' * (most != 1)} a chain{everything}")
         if self.left_out:
             names = listed(by_procedure(self.left_out), LEFT_OUT_SHOWN)
             lines.append(f"not summarized (not numbers of one shape): {names}")
@@ -196,7 +195,7 @@ def _aligned(lines: list[tuple[str, ...]], width: int | None) -> list[str]:
 
 
 def summarize(draws: Draws) -> Summary:
-    """The summary of a set of draws, less those made while a kernel adapted, and what was measured of data."""
+    """The summary of a set of draws, less those of the warm-up, and what was measured of data."""
     adapting = {name: count for marks in draws.adapting for name, count in marks.items() if count}
     draws = draws.without_adaptation()
     names = [name for name in draws.names if measured(name) is None]

@@ -39,11 +39,11 @@ def _compile_print(program: InferenceProgram, given: ActionForm) -> Part:
 
 COLLECT = Action(
     "collect", ("(collect [EXPR ...])",), "Adds one draw of each expression to the result.",
-    lambda program, given: _kept(program, given, given.all("EXPR"), program.draws.add_together),
+    lambda program, given: _kept(program, given, given.all("EXPR"), program.keep),
 )  # fmt: skip
 LABELLED = Action(
     "labelled", ("(labelled EXPR NAME)",), "Adds one draw of the expression to the result, under a name of its own.",
-    lambda program, given: _kept(program, given, [given.form], program.draws.add_together),
+    lambda program, given: _kept(program, given, [given.form], program.keep),
 )  # fmt: skip
 PRINT = Action("print", ("(print [EXPR ...])",), "Prints the present value of each expression.", _compile_print)
 PLOT = Action(

@@ -27,6 +27,7 @@ from venture_lite.interpreter.ancestry import Sources, is_unobserved
 from venture_lite.interpreter.choices import Kinds
 from venture_lite.interpreter.explain import apply_checked
 from venture_lite.interpreter.failures import FailedSolves
+from venture_lite.interpreter.impossible import is_impossible
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.tally import Progress, Tally
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
@@ -36,6 +37,7 @@ from venture_lite.program.parameters import constant_index
 from venture_lite.program.selects import truth
 from venture_lite.values import equal, from_python, show
 
+MOST_SETTLING = 100
 NOTHING_READ = Sources(frozenset(), False)
 
 
@@ -114,6 +116,8 @@ class InferenceProgram:
     tallies: list[Tally] = field(default_factory=list)
     # statistics of actions that move nothing, by their place
     notes: dict[Span, list[KernelStatistics]] = field(default_factory=dict)
+    # how many draws to come are warm-up, after states of probability zero
+    _settling: int = 0
     # the actions that are being compiled, the innermost last
     _around: list[str] = field(default_factory=list)
 
@@ -173,6 +177,17 @@ class InferenceProgram:
         if looked_at:
             self.draws.could_move = self.could_move()
         return self.draws.finish()
+
+    def keep(self, draws: Sequence[tuple[str, Any]]) -> None:
+        """One more draw of several variables. None counts before the state is possible, nor as many after that, in
+        which a chain comes from where it was first possible to where it will stay."""
+        self.draws.add_together(draws)
+        if self.model.maybe_impossible and is_impossible(self.model):
+            self.draws.mark_earlier()
+            self._settling = min(self._settling + 1, MOST_SETTLING)
+        elif self._settling:
+            self.draws.mark_earlier()
+            self._settling -= 1
 
     def __post_init__(self) -> None:
         self.draws.transition = self._transition

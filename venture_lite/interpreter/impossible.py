@@ -43,6 +43,17 @@ def impossible_choices(trace: Trace, besides: Collection[int] = ()) -> list[int]
     return [node for node in wanted if log_density(trace, node) == -math.inf]
 
 
+def is_impossible(model: Model) -> bool:
+    """Whether the state has probability zero; once it has not it never will, and is not looked at again."""
+    if model.maybe_impossible and not _has_impossible(model.trace):
+        model.maybe_impossible = False
+    return model.maybe_impossible
+
+
+def _has_impossible(trace: Trace) -> bool:
+    return any(is_distribution(trace, node) and log_density(trace, node) == -math.inf for node in trace.choices())
+
+
 def first_outside(model: Model, nodes: Sequence[int]) -> int | None:
     """The first of some choices that is outside its own support, where a start of probability zero may leave it: no
     step in free coordinates begins there, so that such a choice is first drawn anew from its distribution."""

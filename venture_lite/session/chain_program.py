@@ -7,7 +7,7 @@ from typing import Any
 from venture_lite.inference.actions import ACTIONS
 from venture_lite.inference.program import InferenceProgram
 from venture_lite.inference.tree import Part, Repeat
-from venture_lite.interpreter.impossible import impossible_choices, told
+from venture_lite.interpreter.impossible import impossible_choices, is_impossible, told
 from venture_lite.interpreter.model import Model
 from venture_lite.language.syntax import Expression
 from venture_lite.session.chain_processes import ChainOutcome
@@ -61,7 +61,7 @@ class ChainProgram:
         if error is not None and self._part is None and program.is_action(self._expression):
             # an action further on could not be compiled: no kernel before it has done anything
             program.tallies.clear()
-        impossible = _why_impossible(model) if error is None else ""
+        impossible = _why_impossible(model, bool(program.draws.values)) if error is None else ""
         if impossible and self._number is not None:
             impossible = f"chain {self._number}: {impossible}"
         return ChainOutcome(program.finished(looked_at=error is None), value, error, impossible)
@@ -95,11 +95,11 @@ class ChainProgram:
         return [each for part in (self._begin, self._part) if part is not None for _, each in part.walk()]
 
 
-def _why_impossible(model: Model) -> str:
+def _why_impossible(model: Model, has_draws: bool) -> str:
     """That the state has probability zero, with the observation; empty where it has not."""
-    impossible = impossible_choices(model.trace) if model.maybe_impossible else []
-    if not impossible:
-        model.maybe_impossible = False
+    if not is_impossible(model):
         return ""
+    impossible = impossible_choices(model.trace)
     more = f" (and {len(impossible) - 1} more)" if len(impossible) > 1 else ""
-    return f"the state has probability zero: {told(model.trace, impossible[0])}{more}"
+    drawn = "; no draw counts before one that is possible, which (initialize) looks for" if has_draws else ""
+    return f"the state has probability zero: {told(model.trace, impossible[0])}{more}{drawn}"

@@ -30,7 +30,7 @@ Measured = Mapping[str, Callable[[], Any]]
 
 
 def from_draws(draws: Draws, directory: Directory, labels: Sequence[str], find: Find, likelihood: bool) -> Draws:
-    """The draws, without those made while a kernel adapted, and with `(replicate LABEL)` of each label, or of all data;
+    """The draws, without those of the warm-up, and with `(replicate LABEL)` of each label, or of all data;
     with `(log_likelihood LABEL)`, too.
 
     Raises ArgumentError where a choice that the data depend on is not among the variables.

@@ -67,7 +67,7 @@ class Piece:
     # how many reports came before this inference's
     position: int
     columns: Mapping[str, np.ndarray]
-    # by variable, how many of its first draws were made while a kernel adapted
+    # by variable, how many of its first draws are warm-up
     adapting: Mapping[str, int] = field(default_factory=dict)
 
 

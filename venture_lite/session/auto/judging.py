@@ -19,6 +19,8 @@ APART, OF_FEW = 1.1, 20.0
 """R-hat of chains that are in different places, and what is added to it over the number of draws."""
 RARE = 20
 """A whole number that differs from its most frequent value in fewer draws counts as a constant."""
+FEWEST = 4
+"""Draws a chain of which anything can be said."""
 SHOWN = 5
 LOG_SCORE = "(log_score)"
 
@@ -38,7 +40,7 @@ class Judged:
 
     @property
     def is_constant(self) -> bool:
-        return self.still == self.chains
+        return self.draws >= FEWEST and self.still == self.chains
 
     @property
     def r_hat_limit(self) -> float:
@@ -47,7 +49,7 @@ class Judged:
     @property
     def is_apart(self) -> bool:
         """Whether chains are in different places: few draws look so by chance."""
-        return not self.r_hat <= APART + OF_FEW / self.draws
+        return self.draws >= FEWEST and not self.r_hat <= APART + OF_FEW / self.draws
 
     def is_enough(self, target: float) -> bool:
         return self.is_constant or (self.ess >= target and self.r_hat <= self.r_hat_limit)
@@ -59,12 +61,14 @@ class Judgement:
 
     numbers: tuple[Judged, ...]
     target: float
+    # that count, a chain; without end where nothing is drawn
+    draws: float
     # the mean log joint density of each chain, where it was drawn
     log_densities: tuple[float, ...] = ()
 
     @property
     def is_enough(self) -> bool:
-        return all(number.is_enough(self.target) for number in self.numbers)
+        return self.draws >= FEWEST and all(number.is_enough(self.target) for number in self.numbers)
 
     @property
     def apart(self) -> list[Judged]:
@@ -98,8 +102,8 @@ class Judgement:
 
 
 def judged(draws: Draws, target: float) -> Judgement:
-    """Draws after the warm-up, number by number; what is no number is left out."""
-    found = []
+    """The draws that count, number by number; what is no number is left out."""
+    draws, found = draws.without_adaptation(), []
     for name in draws.names:
         if not draws.is_numeric(name):
             continue
@@ -109,12 +113,15 @@ def judged(draws: Draws, target: float) -> Judgement:
             # numbers near the end of the floats have no finite moments
             with np.errstate(all="ignore"):
                 found.append(_judged(label, values[place].astype(np.float64)))
-    densities = draws[LOG_SCORE].mean(axis=1).tolist() if draws and LOG_SCORE in draws else ()
-    return Judgement(tuple(found), target, tuple(densities))
+    counted = min((len(values) for name in draws.names for values in draws.by_chain(name)), default=math.inf)
+    densities = draws[LOG_SCORE].mean(axis=1).tolist() if counted and LOG_SCORE in draws else ()
+    return Judgement(tuple(found), target, counted, tuple(densities))
 
 
 def _judged(name: str, values: np.ndarray) -> Judged:
     """Of draws (chains, draws)."""
+    if values.shape[1] < FEWEST:
+        return Judged(name, 0.0, math.nan, 0, *values.shape)
     still, chains = int(diagnostics.never_moves(values).sum()), len(values)
     if still == chains and not bool((values == values[0, 0]).all()):
         return Judged(name, 0.0, math.inf, 0, *values.shape)

@@ -318,7 +318,7 @@ class AutoRun:
         return max(1, min(wanted, int(self._left / each)))
 
     def _ends(self, judgement: Judgement, look: int) -> bool:
-        if judgement.is_enough and self.made >= self._options.draws:
+        if judgement.is_enough and judgement.draws >= self._options.draws:
             return True
         if self._left <= 0.0:
             warn(f"auto: {self._seconds} s are over after {self.made:,} draws a chain: {_reached(judgement)}")
@@ -366,6 +366,8 @@ def divergent(draws: Draws) -> float:
 
 
 def _reached(judgement: Judgement) -> str:
+    if not judgement.draws:
+        return "all of them are warm-up"
     least = judgement.least
     if least is None:
         return "nothing moves"

@@ -109,7 +109,7 @@ class _Posted:
     fate: str | None = None
     # whether it is given up
     is_out: bool = False
-    # draws that its members have told of, and how many of them were made while a kernel adapted
+    # draws that its members have told of, and how many of them are warm-up
     columns: dict[str, list[Any]] = field(default_factory=dict)
     adapting: dict[str, int] = field(default_factory=dict)
 

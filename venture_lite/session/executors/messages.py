@@ -66,7 +66,7 @@ class DrawsSoFar:
     known: Mapping[str, int]
     # bytes of a dictionary from variables to lists of draws
     columns: bytes
-    # by variable, how many of its first draws were made while a kernel adapted
+    # by variable, how many of its first draws are warm-up
     adapting: Mapping[str, int]
 
 

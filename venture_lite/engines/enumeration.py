@@ -37,6 +37,11 @@ class _Decision:
     at: int = 0
 
 
+MOST_DECIDED = 500
+"""Choices on the way to one candidate, of which each has others in its place: as many candidates as these are at least,
+and the longer a way the more likely that it has no end, as of a recursion that ends by a choice of the block."""
+
+
 class Enumeration(Handler):
     """Walks the tree of candidates by running regeneration again for each; `tape` is the path now followed."""
 
@@ -105,6 +110,8 @@ class Enumeration(Handler):
     def _decide(self, operator: Any, arguments: tuple[Any, ...], old: Any, node: int) -> Any:
         if self.position == len(self.tape):
             self.tape.append(_Decision(self._support(operator, arguments, old, node)))
+            if len(self.tape) > MOST_DECIDED and sum(len(each.support) > 1 for each in self.tape) > MOST_DECIDED:
+                raise without_bound()
         value = self._next()
         self.decided.append(node)
         if self.on_current and (old is NO_EVIDENCE or not equal(value, old)):
@@ -127,6 +134,11 @@ class Enumeration(Handler):
 
 def too_many_candidates() -> KernelError:
     return KernelError(f"the block has more than {MOST_CANDIDATES:,} candidates", None, "mh, or a smaller block")
+
+
+def without_bound() -> KernelError:
+    reason = f"the block may have no bound: its choices decide whether there are more of them, beyond {MOST_DECIDED:,}"
+    return KernelError(reason, None, "mh, or a smaller block, as of (choices 'finite) each")
 
 
 def refuse_support(model: Model, node: int, operator: Any) -> KernelError:

@@ -8,7 +8,7 @@ kept up to date from then on as those of tags are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -56,14 +56,18 @@ class NamedChoices:
         return self._choices.kind in (None, self._kinds(code.first_site + slot))
 
     def key(self, code: Code, slot: int, row: int) -> Any:
-        """The key of the block of a choice: the arguments of the calls in which it was made, 0 where there were none;
-        with the assume's place before them, unless there is one name. None where it is not in the scope."""
+        """The key of the block of a choice: the arguments of the calls in which it was made, 0 where there were none,
+        and after them which call of a recursion it was; with the assume's place before them, unless there is one name.
+        None where it is not in the scope."""
         if not self.may_hold(code, slot):
             return None
         *calls, outermost = address(self._trace, node_at(code.first_site + slot, row))
         calls.reverse()
         # before the place in the text there is the directive, and the key of a call or the directive's row
         (directive, its_row), arguments = outermost[:2], tuple([call[0] for call in calls])
+        paths = (outermost[3:], *(call[1:] for call in calls))
+        if recursions := tuple(filter(None, (_recursion(self._trace, path) for path in paths))):
+            arguments = *arguments, recursions
         if not self._choices.names:
             # each row of a loop is an evaluation of its own
             return directive, its_row, *arguments
@@ -72,6 +76,25 @@ class NamedChoices:
             return None
         key = arguments[0] if len(arguments) == 1 else arguments or 0
         return key if len(self._ranks) == 1 else (rank, key)
+
+
+def _recursion(trace: Trace, path: Sequence[int]) -> tuple[int, ...]:
+    """Of Codes and the places in them where the next one is called, the part from the first call of a procedure that is
+    in a call of itself to the last: calls of a recursion without memory have no arguments that tell them apart. Empty
+    where there is none but of the standard library's, as `map`, whose calls are one evaluation."""
+    known: dict[int, int] = {}
+    first, last = len(path), -1
+    for at, index in enumerate(path[::2]):
+        code = trace.program.codes[index]
+        if code.kind == "lambda" and known.setdefault(index, at) < at and not _is_standard(trace, code):
+            first, last = min(first, known[index]), at
+    return tuple(path[2 * first : 2 * last + 1])
+
+
+def _is_standard(trace: Trace, code: Code) -> bool:
+    while code.parent is not None:
+        code = code.parent
+    return any(known.code is code for known in trace.analyzer.standard.values())
 
 
 def _ranks(trace: Trace, choices: Choices) -> dict[int, int]:

@@ -22,6 +22,7 @@ from venture_lite.interpreter.ancestry import depends_on_choice
 from venture_lite.interpreter.application import within
 from venture_lite.interpreter.sources import ValueSource, computed_from, node_named
 from venture_lite.interpreter.weights import log_density
+from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.distributions.improper import CONDITION, FACTOR
 from venture_lite.procedures.domains import SEVERAL, vector_of
 from venture_lite.procedures.record import Random
@@ -453,7 +454,11 @@ def never_possible(
         fresh = operator.record.make(*operator.state.arguments)
         return bool(fresh.log_predictive(value, *arguments) == -np.inf)
     if operator.item_log_densities is not None and isinstance(value, SEVERAL):
-        return vector_of(value) is None or _impossible_item(operator, arguments, value, moving) is not None
+        try:
+            return vector_of(value) is None or _impossible_item(operator, arguments, value, moving) is not None
+        except RowByRow:
+            # as many items as there are can only be of other arguments
+            return not any(moving)
     choices: list[tuple[Any, ...]] = []
     for given, argument, moves in zip(arguments, operator.arguments, moving or (False,) * len(arguments), strict=True):
         domain = argument.domain.name

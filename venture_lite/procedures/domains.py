@@ -210,7 +210,10 @@ def _sums_to_one(vectors: np.ndarray) -> bool:
     if vectors.ndim == 1 and 0 < vectors.size <= 64:
         # the same on plain floats: for a few entries the array operations would cost ten times as much
         entries = vectors.tolist()
-        return min(entries) >= 0.0 and abs(math.fsum(entries) - 1.0) <= LARGEST_DEVIATION_FROM_ONE
+        # beyond 2 a sum is not needed, and may be beyond the floats
+        if min(entries) < 0.0 or max(entries) > 2.0:
+            return False
+        return abs(math.fsum(entries) - 1.0) <= LARGEST_DEVIATION_FROM_ONE
     if not vectors.size or not vectors.min() >= 0.0:
         return False
     return bool((abs(vectors.sum(axis=-1) - 1.0) <= LARGEST_DEVIATION_FROM_ONE).all())

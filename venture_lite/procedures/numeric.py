@@ -463,7 +463,7 @@ def _turned_of_columns(angle: Any) -> Any:
 
 def _log_split_of_columns(k: Any, m: Any, p: Any, q: Any) -> Any:
     n = np.add(k, m, dtype=np.float64)
-    if np.max(n) < FEW:
+    if np.max(n, initial=0.0) < FEW:
         factorials = _lgamma_of_columns(n + 1.0) - _lgamma_of_columns(k + 1.0) - _lgamma_of_columns(m + 1.0)
         return factorials + _xlogy_of_columns(k, p) + _xlogy_of_columns(m, q)
     rests = _rest_of_columns(n) - _rest_of_columns(k) - _rest_of_columns(m)
@@ -471,7 +471,7 @@ def _log_split_of_columns(k: Any, m: Any, p: Any, q: Any) -> Any:
 
 
 def _log_beta_density_of_columns(x: Any, a: Any, b: Any) -> Any:
-    if np.max(a) < FEW and np.max(b) < FEW:
+    if np.max(a, initial=0.0) < FEW and np.max(b, initial=0.0) < FEW:
         constant = _lgamma_of_columns(np.add(a, b)) - _lgamma_of_columns(a) - _lgamma_of_columns(b)
         return (a - 1.0) * np.log(x) + (b - 1.0) * np.log1p(-x) + constant
     mean = np.log(a) + _log_ratio_of_columns(b, a + b)

@@ -93,7 +93,7 @@ def _bound(name: str, log_density: Callable[..., Any]) -> tuple[Callable[..., fl
 
     def columns(lifted: Flags, value: Any, df: Any, scale: Any) -> np.ndarray:
         of_value, of_scale = _factors(value), _factors(scale)
-        if of_value.lower.shape[-1] != of_scale.lower.shape[-1] or not np.min(df) > of_scale.lower.shape[-1] - 1:
+        if of_value.lower.shape[-1] != of_scale.lower.shape[-1] or not np.all(df > of_scale.lower.shape[-1] - 1):
             raise RowByRow
         with np.errstate(all="ignore"):
             result = np.asarray(log_density(df, of_value, of_scale))

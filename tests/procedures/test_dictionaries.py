@@ -15,7 +15,18 @@ from venture_lite.errors import ArgumentError, VentureError
 from venture_lite.procedures.pullbacks import accumulated
 from venture_lite.procedures.record import Deterministic
 from venture_lite.procedures.registry import PROCEDURES
-from venture_lite.values import Dictionary, Symbol, equal, from_python, is_value, key_of, show, to_python, written
+from venture_lite.values import (
+    Dictionary,
+    Symbol,
+    equal,
+    from_python,
+    is_same,
+    is_value,
+    key_of,
+    show,
+    to_python,
+    written,
+)
 
 
 def call(name: str, *args: Any) -> Any:
@@ -160,3 +171,13 @@ def test_derivatives_pass_through_dictionaries() -> None:
     assert pulled("to_dict", (1.0, 2.0), (("x", x), ("y", y))) == (((None, 1.0), (None, 2.0)),)
     assert pulled("insert", (1.0, 2.0, 3.0), one, "z", 0.5) == ((1.0, 2.0), None, 3.0)
     assert pulled("lookup", 4.0, one, "z", 1.0) == (None, None, 4.0)
+
+
+def test_what_a_program_can_tell_apart_is_not_the_same() -> None:
+    vectors = [np.array([0.0, 1.0]), np.array([-0.0, 1.0]), np.array([0, 1]), np.array([0.0, 1.0, 2.0])]
+    values = [True, 1, 1.0, 0.0, -0.0, "1", Symbol("a"), (1, 2), (True, 2), (1, 2.0), *vectors, None]
+    for at, one in enumerate(values):
+        for other_at, other in enumerate(values):
+            assert is_same(one, other) == (at == other_at)
+    assert is_same(np.array([0.5]), np.array([0.5]))
+    assert is_same((1, (2.0, Symbol("a"))), (1, (2.0, Symbol("a"))))

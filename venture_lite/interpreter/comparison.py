@@ -208,6 +208,9 @@ class Check:
         last = expected[-1]
         if type(last.error) is not type(found.error):
             return f"errors, {last.error!r} and {found.error!r}"
+        if found.error is not None:
+            # what was weighed before is of no draw
+            return None
         if [each.moved for each in expected[:-1]] != list(moves[:-1]):
             return f"which blocks move, {[each.moved for each in expected]} and {list(moves)}"
         difference = self._difference_of_weights(last, found, blocks[0])

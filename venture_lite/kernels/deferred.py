@@ -32,6 +32,7 @@ from venture_lite.trace.borrowed import called_body
 from venture_lite.trace.keys import memo_key
 from venture_lite.trace.nodes import node_at, site_of
 from venture_lite.trace.runtime import Exchangeable, Memo
+from venture_lite.values import is_same
 
 if TYPE_CHECKING:
     from venture_lite.inference.data import Data
@@ -134,7 +135,7 @@ class Deferred:
             self._apply_all(entry, before, put_in=True)
             raise
         entry.now = tuple(drawn)
-        return entry.now != before
+        return not is_same(entry.now, before)
 
     def _draw(self, assignment: Assignment) -> Any:
         """A value from the conditional distribution, the datum's own applications being out."""
@@ -297,7 +298,7 @@ class Deferred:
 
     def abandon(self) -> None:
         """Take the statistics back to where the rows are."""
-        entries = [entry for entry in self._entries.values() if entry.now != entry.in_trace]
+        entries = [entry for entry in self._entries.values() if not is_same(entry.now, entry.in_trace)]
         for entry in entries:
             self._apply_all(entry, entry.now, put_in=False)
         for entry in entries:
@@ -311,7 +312,8 @@ class Deferred:
     def settle(self) -> None:
         """Make the rows agree with the assignments."""
         site_slot = self.model.trace.program.site_slot
-        changed = {at: (entry, entry.now) for at, entry in self._entries.items() if entry.now != entry.in_trace}
+        met = self._entries.items()
+        changed = {at: (entry, entry.now) for at, entry in met if not is_same(entry.now, entry.in_trace)}
         self.abandon()
         for datum, (_, now) in changed.items():
             if now is None:
@@ -334,7 +336,7 @@ class Deferred:
         if row is None:
             raise InternalError("a datum that is in has no assignment")
         plan = self._plans.plan(node_at(assignment.site, row), self._draws)
-        if plan.old != value:
+        if not is_same(plan.old, value):
             plan.apply(value, plan.preview(value))
 
 

@@ -326,7 +326,7 @@ def test_the_step_adapts_and_then_stays(kernel: str, low: float, high: float) ->
     assert draws.without_adaptation()["w"].shape == (1, 500, 2)
     summary = draws.summary()
     assert summary.sizes == {"w": (1, 500)}
-    assert "not counted: 400 draws a chain" in str(summary)
+    assert "not counted: 400 warm-up draws a chain" in str(summary)
 
 
 def test_a_search_that_does_not_converge_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

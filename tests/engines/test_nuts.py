@@ -212,7 +212,7 @@ def test_a_hierarchy_is_found_from_the_prior() -> None:
     assert 0.7 < details["mean acceptance probability"] < 0.95
     assert details["divergences"] <= 5.0
     assert details["energy fraction"] > 0.3
-    assert "not counted: 300 draws a chain" in str(draws.summary())
+    assert "not counted: 300 warm-up draws a chain" in str(draws.summary())
 
 
 @pytest.mark.thorough

@@ -10,6 +10,7 @@ import pytest
 
 from tests.procedures.differences import agree, derivative, is_sharp
 from tests.procedures.examples import RANDOM
+from venture_lite.errors import KernelError
 from venture_lite.procedures import transforms
 from venture_lite.procedures.distributions.factors import cholesky_of
 from venture_lite.procedures.record import Random
@@ -65,12 +66,20 @@ def test_a_recorded_transform_is_the_transform(transform: Elementwise, args: tup
     """To the last bit, which is what lets a form draw what the interpreter draws."""
     recording = Recording()
     inputs = [recording.input(position) for position in range(1 + len(args))]
-    nodes = [recordable(way)(*inputs) for way in (transform.value_of, transform.free_of, transform.log_slope)]
-    line = compiled(nodes, len(inputs), columns=False)
+    lines = [
+        compiled([recordable(way)(*inputs)], len(inputs), columns=False)
+        for way in (transform.value_of, transform.free_of, transform.log_slope)
+    ]
     for free in (*FREE, 800.0):
         value = transform.from_free(free, args)
-        assert line(free, *args)[0] == value
-        assert line(value, *args)[1:] == (transform.to_free(value, args), transform.log_jacobian(value, args))
+        assert lines[0](free, *args) == (value,)
+        assert lines[2](value, *args) == (transform.log_jacobian(value, args),)
+        if transform is transforms.UNIT and free > 36.0:
+            for told in (value, np.array([0.5, value])):
+                with pytest.raises(KernelError, match="nearer to 1 than any other float"):
+                    transform.to_free(told, ())
+        else:
+            assert lines[1](value, *args) == (transform.to_free(value, args),)
 
 
 @pytest.mark.parametrize(("transform", "args"), SCALAR[1:])

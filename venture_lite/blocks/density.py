@@ -35,13 +35,16 @@ from venture_lite.interpreter.scaffold import Builder, Scaffold, is_maker_applic
 from venture_lite.interpreter.sources import application_nodes, computed_from, depends_on, reached
 from venture_lite.interpreter.weights import CHUNK, NARROW, Weight
 from venture_lite.procedures.record import Random
-from venture_lite.procedures.transforms import REAL
+from venture_lite.procedures.transforms import REAL, UNIT
 from venture_lite.trace.borrowed import BorrowedColumn
 from venture_lite.trace.nodes import node_at, row_of, site_of
 from venture_lite.trace.table import Column, one_of
 
 MANY = 1 << 16
 """More renewed nodes than this are not walked one by one for each gradient."""
+
+LEAST_LOGIT = 36.0
+"""Below this floats tell values between 0 and 1 apart from both."""
 
 
 class BlockDensity:
@@ -76,6 +79,9 @@ class BlockDensity:
         self._kinds = tuple(dict.fromkeys(kind for kind, _, _ in self._moved))
         # those of the block itself
         self._choices = [kind for kind in self._kinds if kind.coordinates]
+        logits = [kind.coordinates or [] for kind in self._choices if kind.operator.transform is UNIT]
+        places = [np.arange(taken.start, taken.stop) for coordinates in logits for taken, _ in coordinates]
+        self._logits = np.concatenate([np.zeros(0, int), *places])
         # the rows that weigh the change, by kind
         self.terms = list(self._absorbing(scaffold))
         # rows whose densities one evaluation takes
@@ -312,6 +318,11 @@ class BlockDensity:
             self._state.keep()
             with np.errstate(all="ignore"):
                 advance(self._forward)
+
+    def refuse_ends(self, free: np.ndarray) -> None:
+        """Refuse to stand where a logit is beyond those that floats tell apart. Raises KernelError."""
+        if self._logits.size and np.abs(free[self._logits]).max() > LEAST_LOGIT:
+            UNIT.to_free(UNIT.from_free(free[self._logits], ()), ())
 
     def evaluate(self, minibatch: Minibatch | None = None) -> tuple[Weight, np.ndarray]:
         """The log density and its gradient (D,), both in free coordinates, at the state that `present` or `put` left;

@@ -129,6 +129,7 @@ class Hamiltonian(BlockKernel):
                 function = self.densities.function(density, at.selector.kind in ("all", "key"))
             end, probability = self._moved(density, function, start, metric, change)
             if end is not None:
+                density.refuse_ends(end.free)
                 change.keep()
         self._left.leave(tuple(nodes), end or start)
         if self.tuner is not None and tuning is not None:

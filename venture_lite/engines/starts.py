@@ -41,6 +41,7 @@ from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.interpreter.weights import log_density
 from venture_lite.procedures.record import Random
+from venture_lite.procedures.transforms import Elementwise
 from venture_lite.trace.trace import Trace
 from venture_lite.values import freeze, from_python, show
 
@@ -127,9 +128,10 @@ class RandomStart(Handler):
         transform = transform_of(operator)
         if transform is None or not isinstance(operator, Random):
             return value
-        free = transform.to_free(value, arguments)
-        start = transform.from_free(self.trace.rng.uniform(-REACH, REACH, np.shape(free) or None), arguments)
-        return freeze(np.asarray(start)) if isinstance(free, np.ndarray) else start
+        is_elementwise = isinstance(transform, Elementwise)
+        shape = np.shape(value if is_elementwise else transform.to_free(value, arguments))
+        start = transform.from_free(self.trace.rng.uniform(-REACH, REACH, shape or None), arguments)
+        return freeze(np.asarray(start)) if shape else start
 
 
 class Initializer:

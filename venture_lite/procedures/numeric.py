@@ -2,9 +2,9 @@
 
 A density is a plain function over `exp`, `log`, `where`, ... imported from here, where they take and return single
 floats. `on_columns` gives the same function over NumPy arrays. Both branches of `where` are always evaluated, so
-nothing here raises but `demanded`: the logarithm of 0 is -inf, that of a negative number NaN, as in NumPy. A density
-has no `if`, `and` or `or`; conditions are joined by `&` and `|`. A simulator is written over the same names and the
-methods of a generator (`simulation.py`).
+nothing here raises but `demanded` and `apart_from_ends`: the logarithm of 0 is -inf, that of a negative number NaN, as
+in NumPy. A density has no `if`, `and` or `or`; conditions are joined by `&` and `|`. A simulator is written over the
+same names and the methods of a generator (`simulation.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import ArgumentError
+from venture_lite.errors import ArgumentError, KernelError
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.values import show
 
@@ -29,6 +29,13 @@ LOG_PI = math.log(math.pi)
 SQRT_HALF = math.sqrt(0.5)
 SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
 LOG_TWO_PI = math.log(2.0 * math.pi)
+SMALLEST = math.ulp(0.0)
+"""The smallest positive float."""
+BELOW_ONE = math.nextafter(1.0, 0.0)
+NO_LOGIT = (
+    "{} stands for all that is nearer to {} than any other float: its logit, in which the choice moves, is not known"
+)
+NOT_BY_LOGIT = "mh without 'drift, which draws the choice from its distribution"
 
 
 def _tamed(function: Callable[[float], float], error: type[Exception], value: float) -> Callable[[float], float]:
@@ -154,6 +161,13 @@ def demanded(x: float, condition: bool, what: str, *shown: float) -> float:
     """x, where the condition holds; else an error that says what must be, with the numbers shown."""
     if not condition:
         raise ArgumentError(what.format(*map(show, shown)))
+    return x
+
+
+def apart_from_ends(x: float, low: float, high: float) -> float:
+    """x, where floats tell it from an end at 0 or 1: near these some densities have no bound. Else an error."""
+    if (high == 1.0 and x >= BELOW_ONE) or (low == 0.0 and x <= SMALLEST):
+        raise KernelError(NO_LOGIT.format(show(x, 17), int(x > 0.5)), None, NOT_BY_LOGIT)
     return x
 
 
@@ -422,6 +436,16 @@ def _demanded_of_columns(x: Any, condition: Any, what: str, *shown: Any) -> Any:
     return x
 
 
+def _apart_from_ends_of_columns(x: Any, low: Any, high: Any) -> Any:
+    is_at_end = (np.equal(high, 1.0) & np.greater_equal(x, BELOW_ONE)) | (
+        np.equal(low, 0.0) & np.less_equal(x, SMALLEST)
+    )
+    if np.any(is_at_end):
+        at = int(np.argmax(is_at_end))
+        apart_from_ends(*[float(np.broadcast_to(each, is_at_end.shape).flat[at]) for each in (x, low, high)])
+    return x
+
+
 def _is_integral_columns(x: Any) -> Any:
     return True if getattr(x, "dtype", np.dtype(float)).kind in "bi" else np.mod(x, 1) == 0
 
@@ -508,6 +532,7 @@ COLUMNS: dict[str, Any] = {
     "remainder": _remainder_of_columns,
     "whole": lambda x: np.asarray(x, np.int64),
     "demanded": _demanded_of_columns,
+    "apart_from_ends": _apart_from_ends_of_columns,
     "of_large_rate": _of_large_rate_of_columns,
     "times": _times_of_columns,
     "xlogy": _xlogy_of_columns,

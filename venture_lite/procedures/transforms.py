@@ -16,14 +16,24 @@ from typing import Any, Protocol
 import numpy as np
 
 from venture_lite.procedures.distributions.factors import cholesky_of
-from venture_lite.procedures.numeric import absolute, clip, exp, log, maximum, nextafter, on_columns, remainder, where
+from venture_lite.procedures.numeric import (
+    BELOW_ONE,
+    SMALLEST,
+    absolute,
+    apart_from_ends,
+    clip,
+    exp,
+    log,
+    maximum,
+    nextafter,
+    on_columns,
+    remainder,
+    where,
+)
 from venture_lite.procedures.triangles import lower_triangle
 from venture_lite.values import freeze
 
-SMALLEST = math.ulp(0.0)
-"""The smallest positive float."""
 LARGEST = float(np.finfo(np.float64).max)
-BELOW_ONE = math.nextafter(1.0, 0.0)
 TURN = 2.0 * math.pi
 LARGEST_ROOT = 1e150
 """Largest entry of a factor: its square, and the sum of many of them, are floats."""
@@ -176,7 +186,9 @@ def by_log(value: float, gradient: float, *arguments: float) -> float:
 
 
 def _logit(value: float, low: float, high: float) -> float:
-    return log(value - low) - log(high - value)
+    """It has no place for what is nearer to 1 than all floats below it, as 8% of beta(0.05, 0.05), and would be flat
+    there, where the density goes on to fall. So nothing begins there."""
+    return log(value - low) - log(high - apart_from_ends(value, low, high))
 
 
 def _position(free: float, low: float, high: float) -> float:

@@ -152,6 +152,7 @@ class NoUTurn(BlockKernel):
             end = trajectory.draw()
             moved = end is not trajectory.start and paths.leave(end)
             if moved:
+                density.refuse_ends(np.asarray(end.free))
                 change.keep()
                 paths.settle(end)
         self._stand.leave(density, paths.stand(end))

@@ -15,6 +15,7 @@ from venture_lite.procedures.columns import Flags
 from venture_lite.procedures.density import column_density, random
 from venture_lite.procedures.domains import BOOLEAN_LIKE, COUNT, INTEGER, POSITIVE, PROBABILITY, REAL, numbers
 from venture_lite.procedures.numeric import (
+    BELOW_ONE,
     LARGEST_COUNT,
     MOST_RATE,
     absolute,
@@ -37,7 +38,6 @@ from venture_lite.procedures.numeric import (
     xlog1py,
 )
 from venture_lite.procedures.record import Argument
-from venture_lite.procedures.transforms import BELOW_ONE
 
 
 def _bernoulli(value: Any, p: float) -> float:

@@ -27,7 +27,7 @@ from venture_lite.procedures.domains import (
     VECTOR,
 )
 from venture_lite.procedures.functions.vectors import LARGEST_ARRAY
-from venture_lite.procedures.numeric import LOG_TWO_PI, lgamma, xlogy
+from venture_lite.procedures.numeric import BELOW_ONE, LOG_TWO_PI, SMALLEST, lgamma, xlogy
 from venture_lite.procedures.record import Argument, Random
 from venture_lite.values import freeze, show
 
@@ -126,7 +126,7 @@ def _simulate_dirichlet(rng: np.random.Generator, alphas: Any) -> np.ndarray:
     logs = np.log(rng.standard_gamma(shapes + 1.0)) + np.log1p(-rng.random(len(shapes))) / shapes
     parts = np.exp(logs - logs.max())
     point = parts / parts.sum()
-    return freeze(np.clip(point, transforms.SMALLEST, transforms.BELOW_ONE if len(point) > 1 else 1.0))
+    return freeze(np.clip(point, SMALLEST, BELOW_ONE if len(point) > 1 else 1.0))
 
 
 def _dirichlet(value: Any, alphas: Any) -> float:

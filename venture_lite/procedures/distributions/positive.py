@@ -16,6 +16,7 @@ from venture_lite.procedures.distributions.continuous import log_student_t, simu
 from venture_lite.procedures.domains import POSITIVE, REAL
 from venture_lite.procedures.numeric import (
     LOG_TWO_PI,
+    SMALLEST,
     absolute,
     clip,
     exp,
@@ -30,7 +31,7 @@ from venture_lite.procedures.numeric import (
     where,
 )
 from venture_lite.procedures.record import Argument
-from venture_lite.procedures.transforms import LARGEST, SMALLEST
+from venture_lite.procedures.transforms import LARGEST
 
 LOG_TWO = math.log(2.0)
 HALF_LOG_TWO_OVER_PI = 0.5 * math.log(2.0 / pi)

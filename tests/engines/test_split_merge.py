@@ -233,6 +233,18 @@ REFUSED = {
         "z",
         "a member that goes over to another class makes or removes choices",
     ),
+    "a branch that a parameter decides": (
+        f"{CENTERS} [assume w (mem (lambda (k) (flip 0.5)))] [assume u (mem (lambda (i) (or (w (z i)) (flip 0.4))))]"
+        "for i in 1...4: [observe (normal (if (u i) (mean (z i)) 0) 1) 0.5]",
+        "z",
+        "a member that goes over to another class makes or removes choices",
+    ),
+    "a process over a process": (
+        f"{CENTERS} [assume other (make_crp 2)] [assume t (mem (lambda (k) (other)))]"
+        "for i in 1...4: [observe (normal (mean (t (z i))) 1) 0.5]",
+        "z",
+        "a member that goes over to another class makes or removes choices",
+    ),
     "no labels": ("[assume x (normal 0 1)]", "default", "moves labels, draws of make_crp, and there are none"),
     "a number": (f"{CENTERS} [observe (normal (z 1) 1) 2]", "z", "are keys and nothing else"),
     "an equality": (f"{CENTERS} [observe (flip (if (= (z 1) (z 2)) 0.9 0.1)) true]", "z", "and nothing else"),

@@ -461,6 +461,33 @@ def draws_of(**columns: np.ndarray) -> Draws:
     return Draws([{name: values[chain] for name, values in columns.items()} for chain in range(4)])
 
 
+MEMBERS = {
+    "a branch that a parameter decides": "(if (or (m (z n)) (flip 0.4)) 1 0)",
+    "a process over a process": "(if (m (t (z n))) 1 0)",
+    "a key that is a draw": "(if (f (z n) (uniform_discrete 0 3)) 1 0)",
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("read", MEMBERS)
+def test_classes_whose_members_make_choices_are_not_split(read: str) -> None:
+    """In no state: what `split_merge` refuses does not depend on it."""
+    for seed in range(3):
+        v = Venture(seed=seed)
+        v.execute(
+            f"""[assume crp (make_crp 1)] [assume other (make_crp 2)] [assume z (mem (lambda (n) (crp)))]
+            [assume t (mem (lambda (k) (other)))] [assume m (mem (lambda (k) (flip 0.5)))]
+            [assume f (mem (lambda (k j) (flip 0.5)))]
+            for n in 1...6: [observe (normal {MEMBERS[read]} 1) {{y[n]}}]""",
+            y=[0.1, 1.2, 0.9, -0.5, 1.4, 0.3],
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VentureWarning)
+            program = v.auto(draws=20, warmup=20, target_ess=1, chains=1).program
+        assert program is not None
+        assert "split_merge" not in program
+
+
 def test_what_is_warm_up_is_not_judged() -> None:
     rng = np.random.default_rng(4)
     drawn = [{"x": rng.normal(size=500)} for _ in range(4)]

@@ -104,10 +104,6 @@ class RestrictedMove:
         """Whether the class of a label has members that do not move."""
         return any(member not in self._movable for member in self._by_label[key_of(self.trace.value(node))])
 
-    def go_over(self) -> None:
-        """The first label takes the second's. Raises KernelError where that makes or removes choices."""
-        self._move(self.pair.first, self.trace.value(self.pair.second))
-
     # --------------------------------------------------------------------------------------------- proposals
 
     def split(self) -> tuple[float, float]:

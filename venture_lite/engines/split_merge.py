@@ -22,7 +22,7 @@ from collections.abc import Mapping
 
 from venture_lite.blocks.label_classes import by_label, free_labels, is_label, labels_by_maker, parameters_of
 from venture_lite.blocks.restricted_columns import ColumnProposals
-from venture_lite.engines.label_pairs import LabelPair, LabelPairs
+from venture_lite.engines.label_pairs import LabelPairs
 from venture_lite.engines.restricted_move import RestrictedMove
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.inference.given import ActionForm
@@ -35,7 +35,6 @@ from venture_lite.interpreter.label_readers import refuse_unlike
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, Selector
 from venture_lite.interpreter.weights import Weight
-from venture_lite.values import key_of
 
 MOST_MISSES = 3
 """In a row, after which columns are not tried again."""
@@ -77,24 +76,6 @@ class SplitMerge(BlockKernel):
         for free in free_labels(labels_by_maker(self.model), nodes).values():
             refuse_unlike(self.model, free)
         self._label = labels[0]
-
-    def refuse_single_members(self, nodes: list[int]) -> None:
-        """Raises KernelError where, in this state, a label that goes over to another class makes or removes choices;
-        one label of each maker is looked at. Nothing changes but the generator, which is put back."""
-        model, generator = self.model, self.model.trace.rng.bit_generator
-        every, before = labels_by_maker(model), generator.state
-        for maker, free in free_labels(every, nodes).items():
-            classes = by_label(model.trace, every[maker])
-            first = next((node for node in free if len(classes[key_of(model.trace.value(node))]) > 1), None)
-            if first is None:
-                continue
-            for other in classes:
-                if other != key_of(model.trace.value(first)):
-                    pair = LabelPair(maker, first, classes[other][0], False, False)
-                    with model.aside():
-                        RestrictedMove(model, pair, every[maker], nodes).go_over()
-                    break
-        generator.state = before
 
     def inspect(self, selection: Selection) -> bool:
         found = selection.everything()

@@ -45,7 +45,18 @@ def refuse_other_readers(model: Model, label: int) -> set[KeyedFamily]:
                 raise _refused(trace, node)
             if any(item.kind.may_choose for item in family[0].slots):
                 found.add(family)
+        elif any(item.kind.may_choose for code in _entered(trace, node) for item in code.slots):
+            raise makes_or_removes_choices(trace, node)
     return found
+
+
+def _entered(trace: Trace, node: int) -> Sequence[Code]:
+    """What a branch or a call may lead to: each branch, and the body that the call has now."""
+    code, slot, _ = trace.decode(node)
+    if branches := code.slots[slot].branches:
+        return branches
+    packed = trace.edge(node)
+    return () if packed < 0 else (trace.program.codes[packed >> 32],)
 
 
 def refuse_unlike(model: Model, labels: Sequence[int]) -> None:

@@ -154,7 +154,6 @@ def _are_accepted(model: Model, nodes: list[int]) -> bool:
     engine = SplitMerge(model)
     try:
         engine.refuse(nodes)
-        engine.refuse_single_members(nodes)
     except KernelError:
         return False
     return True

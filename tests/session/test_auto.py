@@ -461,6 +461,39 @@ def draws_of(**columns: np.ndarray) -> Draws:
     return Draws([{name: values[chain] for name, values in columns.items()} for chain in range(4)])
 
 
+TIED = {
+    # the values of each, and whether single choices come to all of them
+    "[assume x (categorical (list 0.2 0.5 0.3))] [predict (draw (enumerate (lambda () (if (= x 0) 0 2))))]": (3, False),
+    "[assume y (flip 0.3)] [assume x (categorical (if y (vector 0.5 0.5 0) (vector 0 0 1)))]": (3, False),
+    "[assume n (uniform_discrete 0 4)] [assume x (uniform_discrete (* 2 n) (+ 2 (* 2 n)))]": (8, False),
+    "[assume n (uniform_discrete 0 4)] [assume x (uniform_discrete 0 (+ n 1))]": (4, True),
+    "[assume y (flip 0.5)] [assume x (flip (if y 0.999 0.001))]": (2, True),
+}
+
+
+@pytest.mark.parametrize("program", TIED)
+def test_choices_that_hold_one_another_are_drawn_together(program: str) -> None:
+    count, is_free = TIED[program]
+    for seed in range(3):
+        v = Venture(seed=seed)
+        v.execute(program)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VentureWarning)
+            draws = v.auto(draws=60, warmup=20, target_ess=1, chains=2)
+        assert draws.program is not None
+        assert ("all 1)" in draws.program) == (not is_free)
+        if not is_free:
+            assert all(len(set(chain)) == count for chain in np.asarray(draws["x"]).tolist())
+
+
+def test_of_too_many_that_hold_one_another_it_is_said() -> None:
+    v = Venture(seed=1)
+    v.execute("""[assume y (mem (lambda (i) (flip 0.3)))] [assume x (mem (lambda (i) (binomial 3 (if (y i) 0 1))))]
+        [predict (sum (map x (range 20)))]""")
+    with pytest.warns(VentureWarning, match="auto: y and x hold one another"):
+        v.auto(draws=20, warmup=20, target_ess=1, chains=1)
+
+
 MEMBERS = {
     "a branch that a parameter decides": "(if (or (m (z n)) (flip 0.4)) 1 0)",
     "a process over a process": "(if (m (t (z n))) 1 0)",

@@ -15,6 +15,7 @@ from venture_lite.blocks.kinds import kinds
 from venture_lite.engines.hmc import TARGET
 from venture_lite.errors import KernelError
 from venture_lite.interpreter.addresses import address
+from venture_lite.interpreter.ancestry import name_of_choice
 from venture_lite.interpreter.choices import Choices
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
@@ -31,6 +32,7 @@ from venture_lite.session.auto.labels import (
 )
 from venture_lite.session.auto.quantities import LeftOut, Quantities, Quantity
 from venture_lite.session.auto.state_chains import is_finite_chain, is_ordered_chain
+from venture_lite.session.auto.ties import can_be_drawn_together, ties
 from venture_lite.session.auto.trials import MANY_ROWS, rows_of_predictor, written_row_kernel
 from venture_lite.trace.nodes import site_of
 
@@ -63,6 +65,8 @@ class Composed:
     starts_aside: tuple[str, ...]
     # whether a path takes as long as many draws
     has_long_paths: bool = False
+    # pairs of choices that hold one another, and that no kernel moves together
+    held: tuple[str, ...] = ()
 
     @property
     def adapts(self) -> bool:
@@ -162,6 +166,8 @@ class Composer:
         if not self.nodes:
             hint = "a model has choices that are not observed: [assume mu (normal 0 10)]"
             raise KernelError("the model has no unobserved choices: there is nothing to infer", hint=hint)
+        # pairs of choices that hold one another, which no kernel moves together
+        self.held: tuple[str, ...] = ()
         self.groups = self._grouped()
         self._is_structural = any(group.structural for group in self.groups)
 
@@ -206,6 +212,7 @@ class Composer:
             scope, nodes = self._scope(others), [node for group in others for node in group.nodes]
             splits = are_split_with_labels(self.model, summed)
             found.append(self._with_labels(summed, splits) if summed else label_sweep(self.model, scope, nodes))
+            found.extend(self._tied(others))
             found.extend(() if splits else splitting(self.model, scope, nodes))
         if counts := [group for group in self._of("counts", structural=False) if group not in rows]:
             found.append(f"(mh {self._scope(counts)} each 'drift {WIDTH} 'adapt {self.burn} 1)")
@@ -221,6 +228,21 @@ class Composer:
         dense = " 'dense" if size <= MOST_DENSE else ""
         target = f" 'target {self.target}" if self.target != TARGET else ""
         return f"(nuts {scope} all{dense} 'adapt {self.burn}{target} 1)"
+
+    def _tied(self, groups: list[KindGroup]) -> tuple[str, ...]:
+        """What draws choices of finite support together that hold one another, where these are few enough; the names
+        of others are kept."""
+        pairs = list(ties(self.model, [node for group in groups for node in group.nodes]))
+        tied = [group for group in groups if any(not set(group.nodes).isdisjoint(pair) for pair in pairs)]
+        if any(group.name is None for group in tied):
+            tied = groups
+        if not tied:
+            return ()
+        if can_be_drawn_together(self.model, [node for group in tied for node in group.nodes]):
+            return (f"(gibbs {self._scope(tied)} all 1)",)
+        names = [" and ".join(name_of_choice(self.model.trace, node) for node in pair) for pair in pairs]
+        self.held = tuple(dict.fromkeys(names))
+        return ()
 
     def _with_labels(self, groups: Sequence[KindGroup], splits: bool) -> str:
         """What moves all choices of some groups with the labels among them summed out, and then the labels."""
@@ -291,10 +313,11 @@ def composed(
     """The program of a model, which draws what is judged, or expressions of the user's; and what it leaves out."""
     composer = Composer(model, burn, target, row_kernel)
     starts, kernels, aside = composer.starts(PATHS), composer.kernels(), composer.starts()
+    held = composer.held
     are_long = composer.has_long_paths()
     if collect is not None:
-        return Composed(starts, kernels, tuple(map(Quantity, collect)), aside, are_long), ()
+        return Composed(starts, kernels, tuple(map(Quantity, collect)), aside, are_long, held), ()
     bound = sorted(model.trace.analyzer.globals.values(), key=lambda target: target.order)
     found = Quantities(model, (target.name for target in bound))
     quantities = *found.found, Quantity("(log_score)")
-    return Composed(starts, kernels, quantities, aside, are_long), tuple(found.left_out)
+    return Composed(starts, kernels, quantities, aside, are_long, held), tuple(found.left_out)

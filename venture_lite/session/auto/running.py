@@ -146,6 +146,12 @@ class AutoRun:
             refuse_improper(model, nodes)
             for line in written_apart(model, nodes):
                 warn(f"auto: {line}")
+            if held := self.composed.held:
+                warn(
+                    f"auto: {listed(held, SHOWN)} hold one another: neither can take all of its values while the other "
+                    "stays, and there are too many to draw them together. The draws may miss values, and nothing that "
+                    "is said of them tells; write one choice for both"
+                )
         # seconds of the warm-up and of the draws
         self._warming = self._drawing = 0.0
         # draws a chain so far

@@ -58,6 +58,16 @@ def log_lkj(lower: Any, n: int, eta: float) -> float:
     return float(2 * (eta - 1) * roots.sum() + np.arange(n - 1, -1, -1) @ roots - constant)
 
 
+def beta_binomial_logpmf(k: Any, n: Any, a: Any, b: Any) -> Any:
+    """That of scipy knows no parameter of 0."""
+    return stats.betabinom.logpmf(k, n, a, b) if a and b else 0.0 if k == (n if a else 0) else -math.inf
+
+
+def neg_binomial_logpmf(k: Any, r: Any, p: Any) -> Any:
+    """That of scipy knows no r of 0."""
+    return stats.nbinom.logpmf(k, r, p) if r else 0.0 if k == 0 else -math.inf
+
+
 RANDOM: dict[str, RandomExample] = {
     "flip": RandomExample([(0.5,), (0.1,), (1.0,), (0,)], lambda x, p: stats.bernoulli.logpmf(x, p), (2, 0.5, "t")),
     "bernoulli": RandomExample(
@@ -66,12 +76,14 @@ RANDOM: dict[str, RandomExample] = {
     "bernoulli_logit": RandomExample([(0.0,), (3.5,), (-2,), (-40.0,), (800.0,)], None, (2, 0.5, "t", math.nan)),
     "binomial": RandomExample([(10, 0.3), (4.0, 1.0), (3, 0.0), (0, 0.5)], stats.binom.logpmf, (-1, 11, 2.5, "t")),
     "beta_binomial": RandomExample(
-        [(10, 2, 0.5), (4.0, 0.2, 30.0), (0, 1, 1)], stats.betabinom.logpmf, (-1, 11, 2.5, "t")
+        [(10, 2, 0.5), (4.0, 0.2, 30.0), (0, 1, 1), (3, 0, 2.5), (3, 1.5, 0.0)],
+        beta_binomial_logpmf,
+        (-1, 11, 2.5, "t"),
     ),
-    "poisson": RandomExample([(0.3,), (4,), (30.5,)], stats.poisson.logpmf, (-1, 2.5, math.inf, math.nan, "t")),
+    "poisson": RandomExample([(0.3,), (4,), (30.5,), (0,)], stats.poisson.logpmf, (-1, 2.5, math.inf, math.nan, "t")),
     "geometric": RandomExample([(0.3,), (0.9,), (1,)], lambda x, p: stats.geom.logpmf(x + 1, p), (-1, 2.5, "t")),
     "neg_binomial": RandomExample(
-        [(3, 0.4), (0.3, 0.2), (40.5, 0.9), (2, 1)], stats.nbinom.logpmf, (-1, 2.5, math.inf, math.nan, "t")
+        [(3, 0.4), (0.3, 0.2), (40.5, 0.9), (2, 1), (0, 0.3)], neg_binomial_logpmf, (-1, 2.5, math.inf, math.nan, "t")
     ),
     "uniform_discrete": RandomExample([(0, 5), (-3, 4.0), (2, 3)], stats.randint.logpmf, (-4, 7, 2.5, math.nan, "t")),
     "categorical": RandomExample(
@@ -206,7 +218,9 @@ POINTS = [vector(0.5, 1.0), vector(-1.5, 2.0), vector(0.25, -0.75), vector(3.0, 
 
 MAKERS: dict[str, MakerExample] = {
     "make_crp": MakerExample(
-        [(1.0, 0.0), (0.2, 0.5), (50_000.0, 0.0), (3.0, 1e-9)], [1, 1, 7, 2, 7, 7.0, 40], ("t", 0, -1, 2.5, math.nan)
+        [(1.0, 0.0), (0.2, 0.5), (50_000.0, 0.0), (3.0, 1e-9), (0.0, 0.3)],
+        [1, 1, 7, 2, 7, 7.0, 40],
+        ("t", 0, -1, 2.5, math.nan),
     ),
     "make_beta_bernoulli": MakerExample([(1.0, 1.0), (0.3, 20_000.0)], [True, False, 1, 1.0, 0], ("t", 2, 0.5)),
     "make_sym_dir_mult": MakerExample([(1.0, 4), (0.05, 9.0)], [0, 3, 3.0, 1, True], ("t", -1, 9, 0.5, math.nan)),

@@ -95,11 +95,13 @@ EXACT: dict[str, Callable[..., Any]] = {
     "bernoulli": lambda x, p: mp.log(p) if x else mp.log1p(-p),
     "bernoulli_logit": lambda x, s: -mp.log1p(mp.exp(-s if x else s)) if abs(s) < 1e6 else min(s if x else -s, mpf(0)),
     "binomial": lambda k, n, p: _log_choices(n, k) + _times_log(k, p) + (n - k) * mp.log1p(-p),
-    "beta_binomial": lambda k, n, a, b: _log_choices(n, k) + _log_beta(k + a, n - k + b) - _log_beta(a, b),
+    "beta_binomial": lambda k, n, a, b: (
+        _log_choices(n, k) + _log_beta(k + a, n - k + b) - _log_beta(a, b) if a and b else mpf(0)
+    ),
     "poisson": lambda k, rate: _times_log(k, rate) - rate - log_gamma(k + 1),
     "geometric": lambda k, p: mp.log(p) + k * mp.log1p(-p),
     "neg_binomial": lambda k, r, p: (
-        log_gamma(k + r) - log_gamma(k + 1) - log_gamma(r) + r * mp.log(p) + k * mp.log1p(-p)
+        log_gamma(k + r) - log_gamma(k + 1) - log_gamma(r) + r * mp.log(p) + k * mp.log1p(-p) if r else mpf(0)
     ),
     "uniform_discrete": lambda k, lo, hi: -mp.log(hi - lo),
 }

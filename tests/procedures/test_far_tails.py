@@ -46,6 +46,8 @@ def combinations(record: Random) -> list[tuple[Any, ...]]:
         return TRUNCATED
     everything = itertools.product(*(CORNERS[argument.domain.name] for argument in record.arguments))
     found = [args for args in everything if not record.name.startswith("uniform") or args[0] < args[1]]
+    if record.name == "beta_binomial":
+        found = [args for args in found if args[1:] != (0.0, 0.0)]
     if len(found) <= MOST:
         return found
     chosen = np.random.default_rng(1).choice(len(found), MOST, replace=False)

@@ -313,7 +313,8 @@ class ColumnProposal:
         labels = self._columns.state.log_split(self.went + 1, len(self.members) - self.went + 1, tables)
         in_first, in_kept = self._terms
         is_first = np.append(self._is_first, [True, False])
-        return labels + self._with_priors(float(np.where(is_first, in_first, in_kept).sum()), self._first, self._kept)
+        rows = labels + float(np.where(is_first, in_first, in_kept).sum())
+        return self._with_priors(rows, self._first, self._kept)
 
     def term_of_first(self) -> float:
         """What the first label's rows would absorb in the kept class."""

@@ -25,6 +25,7 @@ import numpy as np
 from venture_lite.blocks.distributions import transform_of
 from venture_lite.blocks.label_weights import LEAST, MeasureDraw
 from venture_lite.blocks.slices import SliceWidth, slice_point
+from venture_lite.procedures.numeric import log
 from venture_lite.procedures.record import Random
 
 APART, DEGREES = 0.8, 3.0
@@ -354,7 +355,7 @@ class SummedSplits:
     def _log_measure(self, whole: WideClass, parts: Sequence[WideClass]) -> float:
         """The log density of a measure in which a class is divided, in the logit of a share, over that in which it is
         not."""
-        return math.log(self._measure.concentration) + sum(each.log_prior for each in parts) - whole.log_prior
+        return log(self._measure.concentration) + sum(each.log_prior for each in parts) - whole.log_prior
 
     def _accepts(self, total: np.ndarray, log_ratio: float) -> bool:
         """Whether classes stand that have these sums (n,). Ratios of a label that are no floats are refused, from

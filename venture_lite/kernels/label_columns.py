@@ -86,7 +86,7 @@ class LabelDraw:
     def weights(self) -> list[Weight]:
         """Of the candidates, the old value first."""
         found = [
-            Weight(0, math.log(mass) + term) if term > -math.inf else Weight(1)
+            Weight(0, math.log(mass) + term) if term > -math.inf and mass > 0.0 else Weight(1)
             for mass, term in zip(self.masses, self.terms, strict=True)
         ]
         return [found[self.own], *found[: self.own], *found[self.own + 1 :]]

@@ -263,7 +263,8 @@ def _small_deviance(share: Any, away: Any) -> Any:
 
 
 def log_rising(start: float, count: float) -> float:
-    """log of Gamma(start + count) / Gamma(start): of start (start + 1) ... (start + count - 1) for a whole count.
+    """log of Gamma(start + count) / Gamma(start): of start (start + 1) ... (start + count - 1) for a whole count, of no
+    factors 0 whatever the start.
 
     From 1e4 on the difference of two lgamma loses digits, and Stirling's series, cut after 1 / (12 x), loses none: its
     next term, 1 / (360 x^3), is below 3e-15.
@@ -273,7 +274,8 @@ def log_rising(start: float, count: float) -> float:
     end = s + count
     series = (1.0 / end - 1.0 / s) / 12.0
     stirling = count * log(end) + (s - 0.5) * log1p(count / s) - count + series
-    return where(large, stirling, lgamma(start + count) - lgamma(start))
+    none = count == 0
+    return where(large, stirling, where(none, 0.0, lgamma(start + count) - lgamma(where(none, 1.0, start))))
 
 
 def log_gamma_density(shape: float, x: float, log_x: float) -> float:

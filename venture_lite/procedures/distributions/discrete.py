@@ -13,7 +13,7 @@ import numpy as np
 from venture_lite.procedures import likelihoods
 from venture_lite.procedures.columns import Flags
 from venture_lite.procedures.density import column_density, random
-from venture_lite.procedures.domains import BOOLEAN_LIKE, COUNT, INTEGER, POSITIVE, PROBABILITY, REAL, numbers
+from venture_lite.procedures.domains import BOOLEAN_LIKE, COUNT, INTEGER, NON_NEGATIVE, PROBABILITY, REAL, numbers
 from venture_lite.procedures.numeric import (
     BELOW_ONE,
     LARGEST_COUNT,
@@ -29,6 +29,7 @@ from venture_lite.procedures.numeric import (
     log_beta_density,
     log_gamma_density,
     log_ratio,
+    log_rising,
     log_split,
     maximum,
     minimum,
@@ -128,18 +129,31 @@ def _beta_binomial(value: Any, n: float, a: float, b: float) -> float:
     rest = where(inside, n - k, 0)
     p = minimum(maximum((a + k) / (a + b + n), 1e-290), BELOW_ONE)
     ratio = log_beta_density(p, a, b) - log_beta_density(p, a + k, b + rest)
-    return where(inside, log_split(k, rest, p, 1.0 - p) + ratio, -inf)
+    density = log_split(k, rest, p, 1.0 - p) + ratio
+    # one parameter of 0: all trials fail, or all succeed; 0, with the derivative by that parameter
+    failing = where(k == 0, log_rising(b, n) - log_rising(a + b, n), -inf)
+    succeeding = where(rest == 0, log_rising(a, n) - log_rising(a + b, n), -inf)
+    density = where(a == 0, failing, where(b == 0, succeeding, density))
+    return where(inside & (a + b > 0.0), density, -inf)
 
 
 def _simulate_beta_binomial(rng: np.random.Generator, n: float, a: float, b: float) -> int:
     trials = demanded(n, n <= LARGEST_COUNT, "beta_binomial: n must be at most 2^62, got {}", n)
-    return rng.binomial(whole(trials), rng.beta(a, b))
+    trials = demanded(trials, a + b > 0.0, "beta_binomial: a and b must not both be 0")
+    # with a parameter of 0 the generator's beta is refused
+    p = where(b == 0.0, 1.0, rng.beta(where(a == 0.0, 1.0, a), where(b == 0.0, 1.0, b)))
+    return rng.binomial(whole(trials), where(a == 0.0, 0.0, p))
+
+
+def _support_beta_binomial(n: float, a: float, b: float) -> Sequence[int]:
+    return (0,) if a == 0 else (int(n),) if b == 0 else range(int(n) + 1)
 
 
 def _poisson(value: Any, rate: float) -> float:
     inside = is_integral(value) & (value >= 0)
     k = where(inside, value, 0)
-    return where(inside, log_gamma_density(k + 1.0, rate, log(rate)), -inf)
+    # of no events also at rate 0, with its derivative
+    return where(inside, where(k == 0, -rate, log_gamma_density(k + 1.0, rate, log(rate))), -inf)
 
 
 def _geometric(value: Any, p: float) -> float:
@@ -149,9 +163,10 @@ def _geometric(value: Any, p: float) -> float:
 
 def _neg_binomial(value: Any, r: float, p: float) -> float:
     inside = is_integral(value) & (value >= 0)
-    k = where(inside, value, 0)
+    some = where(inside & (value > 0), value, 1)
     # of k + r trials the last one is a success: r / (k + r) times the binomial probability of r among k + r
-    return where(inside, log_split(r, k, p, 1.0 - p) + log_ratio(r, r + k), -inf)
+    density = log_split(r, some, p, 1.0 - p) + log_ratio(r, r + some)
+    return where(inside, where(value == 0, r * log(p), density), -inf)
 
 
 def _uniform_discrete(value: Any, lo: float, hi: float) -> float:
@@ -217,13 +232,14 @@ BINOMIAL = random(
     predictor=likelihoods.logistic_predictor(_binomial, lambda k, n, p: (k, n - k), 1),
 )  # fmt: skip
 BETA_BINOMIAL = random(
-    "beta_binomial", (Argument("n", COUNT), Argument("a", POSITIVE), Argument("b", POSITIVE)),
-    "The number of successes among n independent trials of one probability, which is beta with a and b.",
-    _simulate_beta_binomial, _beta_binomial, support=lambda n, a, b: range(int(n) + 1),
+    "beta_binomial", (Argument("n", COUNT), Argument("a", NON_NEGATIVE), Argument("b", NON_NEGATIVE)),
+    "The number of successes among n independent trials of one probability, which is beta with a and b; with an a of 0 "
+    "none, with a b of 0 all. Not both may be 0.",
+    _simulate_beta_binomial, _beta_binomial, support=_support_beta_binomial,
     source="C(n, k) B(k + a, n - k + b) / B(a, b)",
 )  # fmt: skip
 POISSON = random(
-    "poisson", (Argument("rate", POSITIVE),), "A count with the given mean.",
+    "poisson", (Argument("rate", NON_NEGATIVE),), "A count with the given mean; 0 for certain where that is 0.",
     _simulate_poisson, _poisson, source="rate^k exp(-rate) / k!", predictor=likelihoods.poisson_predictor(_poisson),
 )  # fmt: skip
 GEOMETRIC = random(
@@ -233,9 +249,9 @@ GEOMETRIC = random(
     predictor=likelihoods.logistic_predictor(_geometric, lambda k, p: (1.0, k), trials=lambda p, _: 1.0 / p),
 )  # fmt: skip
 NEG_BINOMIAL = random(
-    "neg_binomial", (Argument("r", POSITIVE), Argument("p", _POSITIVE_PROBABILITY)),
+    "neg_binomial", (Argument("r", NON_NEGATIVE), Argument("p", _POSITIVE_PROBABILITY)),
     "The number of failures before the r-th success, p the probability of success; mean r (1 - p) / p. r need not be "
-    "whole.",
+    "whole; with an r of 0 there are none.",
     _simulate_neg_binomial, _neg_binomial, source="Gamma(k + r) / (k! Gamma(r)) p^r (1 - p)^k",
     predictor=likelihoods.logistic_predictor(_neg_binomial, lambda k, r, p: (r, k), 1, trials=lambda p, r, _: r / p),
 )  # fmt: skip

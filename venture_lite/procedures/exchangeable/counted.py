@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.procedures.domains import POSITIVE, POSITIVE_INTEGER, POSITIVE_VECTOR
+from venture_lite.procedures.domains import NON_NEGATIVE, POSITIVE, POSITIVE_INTEGER, WEIGHTS
 from venture_lite.procedures.exchangeable import joint_gradients
-from venture_lite.procedures.numeric import lgamma, log_rising
+from venture_lite.procedures.numeric import demanded, lgamma, log, log_rising
 from venture_lite.procedures.record import Argument, Maker
 
 
@@ -73,10 +73,12 @@ class BetaBernoulliState(Counted):
         self._a, self._b = map(float, arguments)
 
     def simulate(self, rng: np.random.Generator) -> bool:
-        return rng.random() * (self._a + self._b + self.count) < self._a + self.counts.get(1, 0)
+        mass = self._a + self._b
+        demanded(mass, mass > 0.0, "make_beta_bernoulli: a and b must not both be 0")
+        return rng.random() * (mass + self.count) < self._a + self.counts.get(1, 0)
 
     def log_predictive(self, value: Any) -> float:
-        if not isinstance(value, (int, float)):
+        if not isinstance(value, (int, float)) or self._a + self._b == 0.0:
             return -math.inf
         if value == 1:
             mass = self._a + self.counts.get(1, 0)
@@ -84,9 +86,11 @@ class BetaBernoulliState(Counted):
             mass = self._b + self.counts.get(0, 0)
         else:
             return -math.inf
-        return math.log(mass) - math.log(self._a + self._b + self.count)
+        return log(mass) - math.log(self._a + self._b + self.count)
 
     def log_joint(self) -> float:
+        if self._a + self._b == 0.0:
+            return -math.inf if self.count else 0.0
         joint = log_rising(self._a, self.counts.get(1, 0)) + log_rising(self._b, self.counts.get(0, 0))
         return joint - log_rising(self._a + self._b, self.count)
 
@@ -156,7 +160,7 @@ class DirichletMultinomialState(Counted):
             return -math.inf
         outcome = int(value)
         mass = alphas.alpha(outcome) + self.counts.get(outcome, 0)
-        return math.log(mass) - math.log(alphas.total + self.count)
+        return log(mass) - math.log(alphas.total + self.count)
 
     def log_joint(self) -> float:
         alphas = self._alphas
@@ -211,31 +215,31 @@ class GammaPoissonState(Counted):
         return None
 
 
-_A = Argument("a", POSITIVE)
-
 MAKE_BETA_BERNOULLI = Maker(
-    "make_beta_bernoulli", (_A, Argument("b", POSITIVE)),
-    "Booleans that share an unknown probability, itself beta(a, b) and integrated out.",
+    "make_beta_bernoulli", (Argument("a", NON_NEGATIVE), Argument("b", NON_NEGATIVE)),
+    "Booleans that share an unknown probability, itself beta(a, b) and integrated out; with an a of 0 all are "
+    "false, with a b of 0 all true.",
     BetaBernoulliState,
     source="true: (a + successes) / (a + b + N)",
     gradient=joint_gradients.BETA_BERNOULLI,
 )  # fmt: skip
 MAKE_SYM_DIR_MULT = Maker(
-    "make_sym_dir_mult", (_A, Argument("n", POSITIVE_INTEGER)),
+    "make_sym_dir_mult", (Argument("a", POSITIVE), Argument("n", POSITIVE_INTEGER)),
     "Outcomes 0 to n - 1 that share unknown probabilities, themselves symmetric_dirichlet(a, n) and integrated out.",
     partial(DirichletMultinomialState, SymmetricAlphas), source="outcome k: (a + N_k) / (a n + N)",
     gradient=joint_gradients.SYMMETRIC_DIRICHLET_MULTINOMIAL,
 )  # fmt: skip
 MAKE_DIR_MULT = Maker(
-    "make_dir_mult", (Argument("alphas", POSITIVE_VECTOR),),
+    "make_dir_mult", (Argument("alphas", WEIGHTS),),
     "Outcomes 0 to n - 1 that share unknown probabilities, themselves dirichlet(alphas) with n alphas and integrated "
-    "out.",
+    "out; an outcome whose alpha is 0 is never drawn.",
     partial(DirichletMultinomialState, ListedAlphas), source="outcome k: (a_k + N_k) / (sum a + N)",
     gradient=joint_gradients.DIRICHLET_MULTINOMIAL,
 )  # fmt: skip
 MAKE_GAMMA_POISSON = Maker(
-    "make_gamma_poisson", (Argument("shape", POSITIVE), Argument("rate", POSITIVE)),
-    "Counts that share an unknown Poisson rate, itself gamma(shape, rate) and integrated out.",
+    "make_gamma_poisson", (Argument("shape", NON_NEGATIVE), Argument("rate", POSITIVE)),
+    "Counts that share an unknown Poisson rate, itself gamma(shape, rate) and integrated out; with a shape of 0 all "
+    "are 0.",
     GammaPoissonState,
     source="negative binomial with r = shape + sum and p = (rate + N) / (rate + N + 1)",
     finite=False, gradient=joint_gradients.GAMMA_POISSON,

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.procedures.domains import POSITIVE, numbers
+from venture_lite.procedures.domains import NON_NEGATIVE, numbers
 from venture_lite.procedures.exchangeable import joint_gradients
 from venture_lite.procedures.exchangeable.counted import Counted
-from venture_lite.procedures.numeric import lgamma, log_rising
+from venture_lite.procedures.numeric import lgamma, log, log_rising, xlogy
 from venture_lite.procedures.record import Argument, Maker
 
 
@@ -79,28 +79,31 @@ class CrpState(Counted):
             return math.log((seated - self._discount) / (self.count + self._alpha))
         if not (value > 0 and value % 1 == 0):
             return -math.inf
-        return math.log((self._alpha + self._discount * len(self.tables)) / (self.count + self._alpha))
+        if not self.count:
+            return 0.0
+        return log((self._alpha + self._discount * len(self.tables)) / (self.count + self._alpha))
 
     def log_joint(self) -> float:
         alpha, discount, tables = self._alpha, self._discount, len(self.tables)
         if not tables:
             return 0.0
+        # the first draw opens a table for certain: alpha / alpha is left out, which may be 0 / 0
         if discount == 0.0:
-            opened = tables * math.log(alpha)
+            opened = xlogy(tables - 1, alpha)
             if self._log_factorials is None:
                 self._log_factorials = math.fsum(many * lgamma(size) for size, many in self.sizes.items())
             joined = self._log_factorials
         else:
-            opened = math.fsum(math.log(alpha + discount * i) for i in range(tables))
+            opened = math.fsum(math.log(alpha + discount * i) for i in range(1, tables))
             joined = math.fsum(many * log_rising(1.0 - discount, size - 1) for size, many in self.sizes.items())
-        return opened + joined - log_rising(alpha, self.count)
+        return opened + joined - log_rising(alpha + 1.0, self.count - 1)
 
     def log_split(self, first: int, second: int, tables: int) -> float:
         """The log joint density with a table of `first` and one of `second` draws over that with one table of all of
         them, which has `tables` tables."""
         rising = 1.0 - self._discount
         parts = log_rising(rising, first - 1) + log_rising(rising, second - 1) - log_rising(rising, first + second - 1)
-        return math.log(self._alpha + self._discount * tables) + parts
+        return log(self._alpha + self._discount * tables) + parts
 
     def support(self) -> Sequence[int]:
         return [*self.tables, self.fresh()]
@@ -116,7 +119,7 @@ class CrpState(Counted):
         """What each table has of the next draw, and at the end a fresh one, in proportion."""
         counts, discount = self.counts, self._discount
         masses = [counts[table] - discount for table in self.tables]
-        masses.append(self._alpha + discount * len(self.tables))
+        masses.append(self._alpha + discount * len(self.tables) if masses else 1.0)
         return masses
 
     def _move(self, value: int, change: int) -> tuple[int, int]:
@@ -147,8 +150,9 @@ class CrpState(Counted):
 DISCOUNT = numbers("discount", "a number from 0 up to, not including, 1", "0.0 <= {x} < 1.0")
 
 MAKE_CRP = Maker(
-    "make_crp", (Argument("alpha", POSITIVE), Argument("discount", DISCOUNT, 0.0)),
-    "A Chinese restaurant process: each draw is a table, a positive integer; with a discount, a Pitman-Yor process.",
+    "make_crp", (Argument("alpha", NON_NEGATIVE), Argument("discount", DISCOUNT, 0.0)),
+    "A Chinese restaurant process: each draw is a table, a positive integer; with a discount, a Pitman-Yor process. "
+    "With an alpha of 0 and no discount all sit at one table.",
     CrpState,
     source="an occupied table of n: (n - discount) / (N + alpha); a fresh one: (alpha + discount K) / (N + alpha), "
     "with K tables and N applications so far (Pitman and Yor 1997)",

@@ -16,13 +16,16 @@ StatisticsDerivatives = tuple[Any, ...]
 
 
 def _rise(start: Any, count: Any) -> Any:
-    """The derivative of log Gamma(start + count) - log Gamma(start) by start."""
-    return digamma(start + count) - digamma(start)
+    """The derivative of log Gamma(start + count) - log Gamma(start) by start; of no factors 0, also where that is 0."""
+    none = np.equal(count, 0)
+    return np.where(none, 0.0, digamma(start + count) - digamma(np.where(none, 1.0, start)))
 
 
 def _beta_bernoulli(state: MakerState) -> StatisticsDerivatives:
     a, b = map(float, state.arguments)
     counts = state.statistics()
+    if (a == 0.0 and counts.get(1)) or (b == 0.0 and counts.get(0)):
+        return 0.0, 0.0
     both = _rise(a + b, state.count)
     return float(_rise(a, counts.get(1, 0)) - both), float(_rise(b, counts.get(0, 0)) - both)
 
@@ -48,6 +51,8 @@ def _dirichlet_multinomial(state: MakerState) -> StatisticsDerivatives:
     drawn = _counts(state, len(alphas))
     if drawn is None:
         return (np.zeros(len(alphas)),)
+    if not alphas[drawn[0]].all():
+        return (np.zeros(len(alphas)),)
     slopes = np.full(len(alphas), -_rise(alphas.sum(), state.count))
     slopes[drawn[0]] += _rise(alphas[drawn[0]], drawn[1])
     return (slopes,)
@@ -56,6 +61,8 @@ def _dirichlet_multinomial(state: MakerState) -> StatisticsDerivatives:
 def _gamma_poisson(state: MakerState) -> StatisticsDerivatives:
     shape, rate = map(float, state.arguments)
     total = sum(value * count for value, count in state.statistics().items())
+    if shape == 0.0 < total:
+        return 0.0, 0.0
     by_shape = float(_rise(shape, total)) - math.log1p(state.count / rate)
     return by_shape, shape / rate - (shape + total) / (rate + state.count)
 
@@ -63,8 +70,11 @@ def _gamma_poisson(state: MakerState) -> StatisticsDerivatives:
 def _crp(state: MakerState) -> StatisticsDerivatives:
     alpha, discount = float(state.arguments[0]), float(state.arguments[1])
     sizes = np.array(list(state.statistics().values()), dtype=np.float64)
-    opened = np.arange(len(sizes))
-    by_alpha = (1.0 / (alpha + discount * opened)).sum() - _rise(alpha, state.count)
+    # the first draw opens a table for certain
+    opened = np.arange(1, len(sizes))
+    if alpha == 0.0 == discount and len(opened):
+        return 0.0, 0.0
+    by_alpha = (1.0 / (alpha + discount * opened)).sum() - _rise(alpha + 1.0, max(state.count - 1, 0))
     by_discount = (opened / (alpha + discount * opened)).sum() - _rise(1.0 - discount, sizes - 1.0).sum()
     return float(by_alpha), float(by_discount)
 

@@ -253,6 +253,10 @@ class Undrawable(ArgumentError):
     is rejected."""
 
 
+class CountTooLarge(ArgumentError):
+    """A count that was drawn is beyond 2^62."""
+
+
 class ImpossibleState(VentureError):
     """An error in a state that has probability zero: a transition that would lead there is rejected."""
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from venture_lite.draws import diagnostics
+from venture_lite.draws.draws import Draws
 
 array_stats = pytest.importorskip("arviz_stats.base").array_stats
 
@@ -86,3 +87,32 @@ def test_sizes_do_not_depend_on_units() -> None:
     """Also where squares are no floats."""
     draws = np.random.default_rng(4).standard_cauchy((4, 100))
     assert diagnostics.ess_mean(draws * 1e300) == pytest.approx(diagnostics.ess_mean(draws), rel=1e-9)
+
+
+@pytest.mark.parametrize("unit", [2.0**-1000, 1e-300, 1e-170, 1e-90, 1e150, 1e300, 2.0**1000])
+@pytest.mark.parametrize("name", ["ess_mean", "ess_sd", "ess_bulk", "ess_tail", "r_hat"])
+def test_sizes_do_not_depend_on_units_far_from_one(name: str, unit: float) -> None:
+    values = autoregression(2, 200, 0.5)
+    size = getattr(diagnostics, name)
+    assert size(unit * values) == pytest.approx(size(values), rel=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-170, 1.0, 1e160, 1e306])
+def test_moments_do_not_depend_on_units(unit: float) -> None:
+    values = 3.0 + autoregression(2, 200, 0.5)
+    mean, sd = diagnostics.moments(unit * values)
+    assert mean == pytest.approx(unit * values.mean(), rel=1e-12)
+    assert sd == pytest.approx(unit * values.std(ddof=1), rel=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+def test_draws_that_span_more_than_the_floats_have_a_size() -> None:
+    values = np.random.default_rng(1).uniform(-1.9, 1.9, (2, 200))
+    far = 2.0**1023 * values
+    assert diagnostics.ess_sd(far) == pytest.approx(diagnostics.ess_sd(values), rel=1e-9)
+    assert diagnostics.r_hat(far) == pytest.approx(diagnostics.r_hat(values), rel=1e-9)
+    row = Draws([{"x": far[0]}, {"x": far[1]}]).summary().rows[0]
+    assert row.mean == pytest.approx(2.0**1023 * values.mean(), rel=1e-9)
+    assert row.sd == pytest.approx(2.0**1023 * values.std(ddof=1), rel=1e-9)
+    assert row.low < -1e308
+    assert row.high > 1e308

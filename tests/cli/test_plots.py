@@ -241,3 +241,22 @@ class TestPainter:
         (tmp_path / "file").write_text("")
         with pytest.raises(VentureError, match="cannot write"):
             pictures.write(b"", tmp_path / "file" / "c.png")
+
+
+@pytest.mark.filterwarnings("error")
+def test_draws_that_span_more_than_the_floats_have_a_plot() -> None:
+    near, most = np.linspace(-0.999, 1.0, 200) ** 3, 2.0**1023
+    text = plots.text(of(x=most * near))
+    assert "sd 3.4" in text
+    assert "8.988e+307                              ⣠⠞" in text
+    assert "▃▃▃▄▃▃▄▄▅▅▅▆████████▆▅▅▅▄▄▃▃▄▃▃  -8.962e+307 ⡴⠋" in text
+    assert "by position" in plots.text(of(v=[most * near]))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_figure_says_what_has_no_axis() -> None:
+    pytest.importorskip("matplotlib")
+    from venture_lite.draws.pictures import png
+
+    assert png(of(x=[-1.7e308, 0.5, 1.7e308], y=[1.0, 2.5, 3.0]))
+    assert png(of(x=[1e307, 0.5, 2.0]))

@@ -15,7 +15,7 @@ from tests.statistics import assert_same_mean
 from venture_lite import Venture
 from venture_lite.audit.snapshot import snapshot
 from venture_lite.draws.draws import Draws
-from venture_lite.errors import VentureError
+from venture_lite.errors import VentureError, VentureWarning
 from venture_lite.shell.cli import main
 
 Y = np.random.default_rng(0).normal(1.0, 1.0, 30)
@@ -317,3 +317,27 @@ def test_classes_of_a_maker_are_counted() -> None:
     assert set(draws["(classes (of 2))"].ravel()) <= {1, 2}
     with pytest.raises(VentureError, match="classes are those of a maker of labels, got 3"):
         v.infer("(collect (classes mu))")
+
+
+COUNTS = """[assume r (lognormal 0 0.01)]
+    y: [observe (poisson (* r 1e19)) 3]
+    for n in 1...3: z: [observe (poisson (* r {E[n]})) 2]
+    w: [observe (neg_binomial (vector (* r 2) (* r 3)) 1e-22) (vector 1 2)]"""
+
+
+def test_a_count_that_is_too_large_is_nan_and_told() -> None:
+    v = Venture(seed=1)
+    v.execute(COUNTS, E=[1.0, 1e20, 2.0])
+    with pytest.warns(VentureWarning) as told:
+        predicted = v.predictive(4)
+    assert np.isnan(predicted["(replicate y)"]).all()
+    assert np.isnan(predicted["(replicate z)"]).reshape(-1, 3).all(axis=0).tolist() == [False, True, False]
+    assert predicted["(replicate w)"].shape == (1, 4, 1, 2)
+    said = [str(warning.message) for warning in told]
+    assert any(line.startswith("(replicate y): 4 draws of data NaN: poisson: a draw of rate ") for line in said)
+    assert any(line.startswith("(replicate z): 4 draws") for line in said)
+    with pytest.warns(VentureWarning, match=r"\(replicate z\): 5 draws of data NaN"):
+        draws = v.infer("(repeat 5 (do (mh default one 'drift 0.01 1) (collect r (replicate z))))")
+    assert np.isnan(draws["(replicate z)"]).sum() == 5
+    with pytest.warns(VentureWarning, match=r"\(replicate z\): 5 draws of data NaN"):
+        v.predictive(draws, "z")

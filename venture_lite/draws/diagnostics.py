@@ -40,6 +40,7 @@ def ess_tail(draws: np.ndarray) -> float:
     """The smaller effective sample size of the 5% and the 95% quantile; `draws: (chains, draws)`."""
     if not _has_spread(draws):
         return math.nan
+    draws = in_squarable_unit(draws)[0]
     below = [_split(draws <= quantile).astype(np.float64) for quantile in np.quantile(draws, TAIL)]
     return min(_ess(indicator) if np.ptp(indicator) else float(draws.size) for indicator in below)
 
@@ -53,8 +54,36 @@ def ess_sd(draws: np.ndarray) -> float:
     """Effective sample size for the standard deviation: that of the squared distances from the mean."""
     if not _has_spread(draws):
         return math.nan
-    with np.errstate(over="ignore"):
-        return ess_mean((draws - draws.mean()) ** 2)
+    draws = in_squarable_unit(draws)[0]
+    return ess_mean((draws - draws.mean()) ** 2)
+
+
+def moments(draws: np.ndarray) -> tuple[float, float]:
+    """Mean and standard deviation, also where the squares of draws, or their sum, are no floats; infinite where these
+    are none themselves."""
+    scaled, exponent = in_squarable_unit(draws)
+    # the mean keeps what a small spread is apart from 0
+    mean = float(np.mean(draws)) if exponent < 0 else _times_power(float(np.mean(scaled)), exponent)
+    return mean, _times_power(float(np.std(scaled, ddof=1)), exponent)
+
+
+def _times_power(number: float, exponent: int) -> float:
+    return float(np.ldexp(number, exponent))
+
+
+def in_squarable_unit(draws: np.ndarray) -> tuple[np.ndarray, int]:
+    """Finite draws divided by a power of two, and its exponent, so that their squares and sums are floats; of draws
+    that differ by too little, their distances from the first. As they are, and 0, where nothing is needed."""
+    largest = float(np.abs(draws).max())
+    if largest > SQUARABLE:
+        exponent = math.frexp(largest)[1]
+        return np.ldexp(draws, -exponent), exponent
+    away = draws - draws.flat[0]
+    spread = float(np.abs(away).max())
+    if not 0.0 < spread < 1.0 / SQUARABLE:
+        return draws, 0
+    exponent = math.frexp(spread)[1]
+    return np.ldexp(away, -exponent), exponent
 
 
 def never_moves(draws: np.ndarray) -> np.ndarray:
@@ -70,7 +99,7 @@ def r_hat(draws: np.ndarray) -> float:
     """
     if not _has_spread(draws):
         return math.nan
-    halves = _split(draws)
+    halves = _split(in_squarable_unit(draws)[0])
     folded = np.abs(halves - np.median(halves))
     return max(_scale_reduction(_normal_scores(halves)), _scale_reduction(_normal_scores(folded)))
 
@@ -82,7 +111,7 @@ def r_hat_by_chance(ess: float) -> float:
 
 def _has_spread(draws: np.ndarray) -> bool:
     enough = draws.ndim == 2 and draws.shape[1] >= FEWEST_DRAWS
-    return enough and bool(np.isfinite(draws).all()) and bool(np.ptp(draws) > 0)
+    return enough and bool(np.isfinite(draws).all()) and bool(draws.max() > draws.min())
 
 
 def _split(draws: np.ndarray) -> np.ndarray:
@@ -126,10 +155,8 @@ def _scale_reduction(chains: np.ndarray) -> float:
 def _ess(chains: np.ndarray) -> float:
     """Geyer's initial monotone sequence over the chains' combined autocorrelations (Vehtari et al., section 3)."""
     chain_count, count = chains.shape
-    largest = float(np.abs(chains).max())
-    if largest > SQUARABLE:
-        # sizes do not depend on units
-        chains = chains / largest
+    # sizes do not depend on units
+    chains = in_squarable_unit(chains)[0]
     covariance = _autocovariance(chains).mean(axis=0)
     within = covariance[0] * count / (count - 1)
     pooled = covariance[0] + float(np.var(chains.mean(axis=1), ddof=1))

@@ -26,6 +26,8 @@ DOTS_PER_INCH = 120
 MOST_BINS = 60
 # a PNG is at most 2^16 dots high, and nobody looks at more
 ROWS_SHOWN = 50
+MOST_HALF_SPAN = 2.0**1020
+"""Of an axis: with its margins it is within the floats."""
 
 
 def is_available() -> bool:
@@ -105,6 +107,11 @@ def _draw(variable: PlottedVariable, left: Any, right: Any) -> None:
         axis.tick_params(labelsize=8)
     if variable.is_discrete():
         _bars(variable, left)
+    elif _is_beyond_axes(variable.values):
+        for axis in (left, right):
+            axis.set_axis_off()
+        left.text(0.0, 0.5, "differences of draws are beyond the floats", fontsize=8)
+        return
     else:
         values = variable.values[np.isfinite(variable.values)].astype(np.float64)
         if len(values):
@@ -119,6 +126,12 @@ def _draw(variable: PlottedVariable, left: Any, right: Any) -> None:
             np.arange(1, len(chain) + 1), chain.astype(np.float64), linewidth=0.6, marker="o" if len(chain) == 1 else ""
         )
     right.set_xlabel("draw", fontsize=8)
+
+
+def _is_beyond_axes(values: np.ndarray) -> bool:
+    """Whether numbers lie so far apart that matplotlib has no axis for them."""
+    finite = values[np.isfinite(values)].astype(np.float64)
+    return bool(len(finite)) and 0.5 * float(finite.max()) - 0.5 * float(finite.min()) > MOST_HALF_SPAN
 
 
 def _bars(variable: PlottedVariable, axis: Any) -> None:

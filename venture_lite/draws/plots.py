@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from venture_lite.draws.diagnostics import moments
 from venture_lite.draws.presentation import counted, cut, number, present
 from venture_lite.draws.summary import coordinates
 from venture_lite.values import object_array
@@ -146,13 +147,17 @@ def _continuous(variable: PlottedVariable, width: int, plain: bool, height: int)
     low, high = float(values.min()), float(values.max())
     if low == high:
         return f"{title}, all {number(low)}"
-    title += f", mean {number(float(values.mean()), DIGITS)}, sd {number(float(values.std(ddof=1)), DIGITS)}"
+    mean, sd = moments(values)
+    title += f", mean {number(mean, DIGITS)}, sd {number(sd, DIGITS)}"
     labels = _labels(low, high, height)
     columns = max(8, (width - len(labels[0]) - 6) // 2)
+    first, last = number(low, DIGITS), number(high, DIGITS)
+    values, *chains = in_floats(values, *chains)
+    low, high = float(values.min()), float(values.max())
     left = _histogram(values, low, high, columns, height, plain)
     right = _trace(chains, low, high, columns, height, plain)
     longest = max(map(len, chains))
-    left.append(_axis(number(low, DIGITS), number(high, DIGITS), columns))
+    left.append(_axis(first, last, columns))
     right.append(_axis("1", str(longest), columns))
     lines = [f"  {one}  {label} {other}".rstrip() for one, label, other in zip(left, labels, right, strict=True)]
     return "\n".join([cut(title, width), *lines])
@@ -168,6 +173,13 @@ def _axis(first: str, last: str, columns: int) -> str:
     """Both ends of an axis, or the first alone where there is no room for two."""
     room = columns - len(first)
     return first + (last.rjust(room) if len(last) < room else "")
+
+
+def in_floats(*arrays: np.ndarray) -> list[np.ndarray]:
+    """Finite values, a quarter of them where differences of those in the first array are beyond the floats."""
+    first = arrays[0]
+    far = 0.5 * float(first.max()) - 0.5 * float(first.min()) > 0.25 * np.finfo(float).max
+    return [0.25 * each for each in arrays] if far else list(arrays)
 
 
 def bin_count(values: np.ndarray, most: int) -> int:
@@ -234,5 +246,7 @@ def _profile(name: str, vector: np.ndarray, width: int, plain: bool) -> str:
     low, high = float(finite.min()), float(finite.max())
     labels = _labels(low, high, HEIGHT)
     columns = max(8, width - len(labels[0]) - 3)
+    (finite,) = in_floats(finite)
+    low, high = float(finite.min()), float(finite.max())
     lines = [*_trace([finite], low, high, columns, HEIGHT, plain), _axis("0", str(len(vector) - 1), columns)]
     return "\n".join([title, *(f"  {label} {line}".rstrip() for label, line in zip(labels, lines, strict=True))])

@@ -259,7 +259,7 @@ def _moments(scalar: np.ndarray) -> tuple[float, float]:
     first = float(scalar.flat[0])
     if math.isfinite(first) and (scalar == first).all():
         return first, 0.0
-    return float(np.mean(scalar)), float(np.std(scalar, ddof=1))
+    return diagnostics.moments(scalar) if np.isfinite(scalar).all() else (float(np.mean(scalar)), math.nan)
 
 
 def _still(draws: Draws, rows: tuple[SummaryRow, ...]) -> Iterator[str]:

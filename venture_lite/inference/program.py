@@ -114,6 +114,8 @@ class InferenceProgram:
     # the expressions of each variable
     collected: dict[str, list[Expression]] = field(default_factory=dict)
     tallies: list[Tally] = field(default_factory=list)
+    # what gives a line to be told of the draws at the end, or nothing
+    endings: list[Callable[[], str]] = field(default_factory=list)
     # statistics of actions that move nothing, by their place
     notes: dict[Span, list[KernelStatistics]] = field(default_factory=dict)
     # how many draws to come are warm-up, after states of probability zero
@@ -172,6 +174,8 @@ class InferenceProgram:
     def finished(self, looked_at: bool = True) -> Draws:
         """The draws of this chain so far; merging numbers it among the others. `looked_at`, the variables that never
         changed are looked for."""
+        for line in filter(None, [ending() for ending in self.endings]):
+            self.warn(line)
         noted = itertools.chain.from_iterable(self.notes.values())
         self.draws.statistics = [*(tally.statistics() for tally in self.tallies), *noted]
         if looked_at:

@@ -80,7 +80,7 @@ class Items:
         try:
             return self._record.simulate(rng, *_item(given, at))
         except ArgumentError as error:
-            raise ArgumentError(f"{error.message}, as item {at} of vectors", error.span, error.hint) from None
+            raise type(error)(f"{error.message}, as item {at} of vectors", error.span, error.hint) from None
 
     def _sized(self, arguments: Sequence[Any]) -> tuple[int, list[Any]]:
         """How many items a call has, and its arguments, lists as arrays.

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import ArgumentError, KernelError
+from venture_lite.errors import ArgumentError, CountTooLarge, KernelError
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.values import show
 
@@ -28,6 +28,7 @@ pi = math.pi
 LOG_PI = math.log(math.pi)
 SQRT_HALF = math.sqrt(0.5)
 SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
+LOG_TWO = math.log(2.0)
 LOG_TWO_PI = math.log(2.0 * math.pi)
 SMALLEST = math.ulp(0.0)
 """The smallest positive float."""
@@ -144,7 +145,7 @@ whole = int
 MOST_RATE = 1e15
 """Of a rate much above this NumPy's generators draw no count."""
 LARGEST_COUNT = 2**62
-"""Simulated counts stay below this, within the range of the generator's integers."""
+"""Simulated counts are below this, within the range of the generator's integers."""
 
 
 def of_large_rate(count: int, rate: float) -> int:
@@ -169,6 +170,13 @@ def apart_from_ends(x: float, low: float, high: float) -> float:
     if (high == 1.0 and x >= BELOW_ONE) or (low == 0.0 and x <= SMALLEST):
         raise KernelError(NO_LOGIT.format(show(x, 17), int(x > 0.5)), None, NOT_BY_LOGIT)
     return x
+
+
+def drawn_count(count: float, what: str, *shown: float) -> int:
+    """A count that was drawn, as an integer; of one that is not below LARGEST_COUNT an error with the numbers shown."""
+    if not count < LARGEST_COUNT:
+        raise CountTooLarge(f"{what.format(*map(show, shown))} is a count beyond 2^62")
+    return int(count)
 
 
 def is_integral(x: float) -> bool:
@@ -448,6 +456,12 @@ def _apart_from_ends_of_columns(x: Any, low: Any, high: Any) -> Any:
     return x
 
 
+def _drawn_count_of_columns(count: Any, what: str, *shown: Any) -> Any:
+    if not np.all(np.less(count, LARGEST_COUNT)):
+        raise RowByRow
+    return np.asarray(count, np.int64)
+
+
 def _is_integral_columns(x: Any) -> Any:
     return True if getattr(x, "dtype", np.dtype(float)).kind in "bi" else np.mod(x, 1) == 0
 
@@ -535,6 +549,7 @@ COLUMNS: dict[str, Any] = {
     "whole": lambda x: np.asarray(x, np.int64),
     "demanded": _demanded_of_columns,
     "apart_from_ends": _apart_from_ends_of_columns,
+    "drawn_count": _drawn_count_of_columns,
     "of_large_rate": _of_large_rate_of_columns,
     "times": _times_of_columns,
     "xlogy": _xlogy_of_columns,
@@ -553,7 +568,9 @@ COLUMNS: dict[str, Any] = {
 }
 """The same names over arrays."""
 
-OF_SIMULATORS = frozenset(("clip", "nextafter", "remainder", "whole", "demanded", "of_large_rate", "normal_between"))
+OF_SIMULATORS = frozenset(
+    ("clip", "nextafter", "remainder", "whole", "demanded", "drawn_count", "of_large_rate", "normal_between")
+)
 """Names that no density uses, only draws and transforms, which are not differentiated by these tables."""
 
 

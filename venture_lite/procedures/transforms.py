@@ -18,6 +18,7 @@ import numpy as np
 from venture_lite.procedures.distributions.factors import cholesky_of
 from venture_lite.procedures.numeric import (
     BELOW_ONE,
+    LOG_TWO,
     SMALLEST,
     absolute,
     apart_from_ends,
@@ -185,6 +186,12 @@ def by_log(value: float, gradient: float, *arguments: float) -> float:
     return gradient * value + 1.0
 
 
+def log_gap(low: float, high: float) -> float:
+    """log(high - low), also where the difference is beyond the floats."""
+    gap = high - low
+    return where(gap < math.inf, log(gap), log(0.5 * high - 0.5 * low) + LOG_TWO)
+
+
 def _logit(value: float, low: float, high: float) -> float:
     """It has no place for what is nearer to 1 than all floats below it, as 8% of beta(0.05, 0.05), and would be flat
     there, where the density goes on to fall. So nothing begins there."""
@@ -197,20 +204,28 @@ def _position(free: float, low: float, high: float) -> float:
     return clip(where(free < 0, low + part, high - part), nextafter(low, high), nextafter(high, low))
 
 
+def _position_between(free: float, low: float, high: float) -> float:
+    tail = exp(-absolute(free))
+    share, width = tail / (1.0 + tail), high - low
+    part = where(width < math.inf, width * tail / (1.0 + tail), high * share - low * share)
+    return clip(where(free < 0, low + part, high - part), nextafter(low, high), nextafter(high, low))
+
+
 def _log_slope_between(value: float, low: float, high: float) -> float:
     # d value / d free = (value - low) (high - value) / (high - low)
     return log(value - low) + log(high - value) - log(high - low)
 
 
 def _by_logit(value: float, gradient: float, low: float, high: float) -> float:
-    below, above = value - low, high - value
-    return (gradient * below * above + above - below) / (high - low)
+    # halves, which are floats where distances are not, and change no digit
+    below, above = 0.5 * value - 0.5 * low, 0.5 * high - 0.5 * value
+    return (2.0 * gradient * below * above + above - below) / (0.5 * high - 0.5 * low)
 
 
 def _by_bounds(value: float, gradient: float, low: float, high: float) -> tuple[float, float]:
     # value = low + (high - low) s and the Jacobian is (high - low) s (1 - s), where s depends on the coordinate
-    below, above, width = value - low, high - value, high - low
-    return (gradient * above - 1.0) / width, (gradient * below + 1.0) / width
+    below, above, width = 0.5 * value - 0.5 * low, 0.5 * high - 0.5 * value, 0.5 * high - 0.5 * low
+    return (gradient * above - 0.5) / width, (gradient * below + 0.5) / width
 
 
 def between(low: float, high: float) -> Elementwise:
@@ -460,8 +475,14 @@ def within(
 REAL = elementwise(itself, itself, _no_slope, _its_gradient)
 POSITIVE = elementwise(log_of, exp_of, log_of, by_log)
 UNIT = between(0.0, 1.0)
-INTERVAL = elementwise(_logit, _position, _log_slope_between, _by_logit, _by_bounds)
-"""For distributions of (low, high)."""
+INTERVAL = elementwise(
+    lambda value, low, high: log_gap(low, value) - log_gap(value, high),
+    _position_between,
+    lambda value, low, high: log_gap(low, value) + log_gap(value, high) - log_gap(low, high),
+    _by_logit,
+    _by_bounds,
+)
+"""For distributions of (low, high), whose distance may be beyond the floats."""
 INTERVAL_AFTER_TWO = elementwise(
     lambda value, mean, sd, low, high: _logit(value, low, high),
     lambda free, mean, sd, low, high: _position(free, low, high),

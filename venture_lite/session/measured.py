@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from venture_lite.draws.draws import column_array
-from venture_lite.errors import ArgumentError, EvidenceError, Span, VentureError, nearest
+from venture_lite.draws.presentation import counted
+from venture_lite.errors import ArgumentError, CountTooLarge, EvidenceError, Span, VentureError, nearest
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import NARROW, AtLimit, density_of, log_density
@@ -54,6 +55,10 @@ class ObservedData:
         """Raises ArgumentError where nothing goes by the label."""
         self._model, self._chain = model, chain
         self._parts = _observing(directory, label)
+        self._label = label
+        # how many data were drawn that are beyond all counts, and what was said of the first
+        self._beyond = 0
+        self._why = ""
         # as of a state of the trace's structure
         self._nodes: tuple[Any, list[int]] = (None, [])
 
@@ -111,7 +116,7 @@ class ObservedData:
 
     def replicate(self) -> Any:
         """Each datum drawn anew with its arguments as they stand, those of exchangeable procedures given all other
-        applications: an array (data, ...) of numbers, else a list."""
+        applications: an array (data, ...) of numbers, else a list. NaN stands for a count that is too large."""
         nodes = self.nodes()
         drawn: list[Any] = [None] * len(nodes)
         for site, places in _by_site(nodes).items():
@@ -131,9 +136,10 @@ class ObservedData:
             return None
         try:
             arguments = group.arguments(np.array([row_of(node) for node in nodes]))
+            drawn: list[Any] = group.record.simulate_columns(trace.rng, len(nodes), *arguments).tolist()
         except (NotColumnar, RowByRow, AtLimit, TypeError):
             return None
-        return group.record.simulate_columns(trace.rng, len(nodes), *arguments).tolist()  # type: ignore[no-any-return]
+        return drawn
 
     def _anew(self, node: int) -> Any:
         trace = self._model.trace
@@ -141,7 +147,18 @@ class ObservedData:
         with self._model.aside():
             if isinstance(operator, Exchangeable):
                 trace.statistics.unincorporate(operator, value, arguments)
-            return simulate_anew(trace, node, operator, arguments)
+            try:
+                return simulate_anew(trace, node, operator, arguments)
+            except CountTooLarge as error:
+                self._beyond += 1
+                self._why = self._why or error.message
+                return np.full(value.shape, np.nan) if isinstance(value, np.ndarray) else np.nan
+
+    def note(self) -> str:
+        """What to know of the data drawn so far, if anything is."""
+        if not self._beyond:
+            return ""
+        return f"(replicate {self._label}): {counted(self._beyond, 'draw')} of data NaN: {self._why}"
 
 
 def _joined(terms: list[np.ndarray]) -> np.ndarray:

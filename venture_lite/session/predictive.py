@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.draws.draws import Draws, column_array
-from venture_lite.errors import ArgumentError, VentureError
+from venture_lite.errors import ArgumentError, VentureError, warn
 from venture_lite.interpreter.ancestry import is_unobserved, name_of_choice, read_by_density
 from venture_lite.interpreter.kernel import Resimulation
 from venture_lite.interpreter.model import Model
@@ -47,6 +47,7 @@ def from_draws(draws: Draws, directory: Directory, labels: Sequence[str], find: 
         choices = _choices(model, columns, find)
         _refuse_missing(model, choices, [node for each in data.values() for node in each.nodes()])
         chains.append(columns | _collected(model, _states(model, choices, columns), measured))
+        _tell(data)
     return draws.with_chains(chains)
 
 
@@ -61,8 +62,10 @@ def from_prior(count: int, directory: Directory, labels: Sequence[str]) -> Draws
             if live.name is not None:
                 rows = live.parts[0].rows[chain]
                 measured[live.name] = partial(model.trace.result, rows.code, int(rows.rows[0]))
-        measured |= {f"(replicate {label})": each.replicate for label, each in _data(directory, chain, labels).items()}
+        data = _data(directory, chain, labels)
+        measured |= {f"(replicate {label})": each.replicate for label, each in data.items()}
         found = _collected(model, _prior_states(model, count), measured)
+        _tell(data)
         chains.append({name: values for name, values in found.items() if values.dtype != object})
     return Draws(chains)
 
@@ -70,6 +73,11 @@ def from_prior(count: int, directory: Directory, labels: Sequence[str]) -> Draws
 def _data(directory: Directory, chain: int, labels: Sequence[str]) -> dict[str, ObservedData]:
     model = directory.chains.models[chain]
     return {label: ObservedData(model, directory, chain, label) for label in labels or data_names(directory)}
+
+
+def _tell(data: Mapping[str, ObservedData]) -> None:
+    for note in filter(None, [each.note() for each in data.values()]):
+        warn(note)
 
 
 def _choices(model: Model, columns: Mapping[str, np.ndarray], find: Find) -> dict[int, str]:

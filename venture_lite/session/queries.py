@@ -61,9 +61,14 @@ def sampler(model: Model, given: Given) -> Callable[[Expression], Callable[[], A
 
 
 def _measured(
-    model: Model, given: Given, directory: Directory, chain: int, expression: Expression
+    model: Model,
+    given: Given,
+    directory: Directory,
+    chain: int,
+    endings: list[Callable[[], str]],
+    expression: Expression,
 ) -> Callable[[], Any]:
-    """`sampler`, for an inference program: knows the measures of a chain as well."""
+    """`sampler`, for an inference program: knows the measures of a chain as well, and adds to what ends the program."""
     plain, analyzer = sampler(model, given), model.trace.analyzer
     found = measure_of(expression)
     if found is None or found[0].name in analyzer.globals or found[0].name in analyzer.registered:
@@ -89,7 +94,10 @@ def _measured(
         data = ObservedData(model, directory, chain, label_of(label))
     except ArgumentError as error:
         raise error.at(label.span) from None
-    return data.log_likelihood if found[0].name == "log_likelihood" else data.replicate
+    if found[0].name == "log_likelihood":
+        return data.log_likelihood
+    endings.append(data.note)
+    return data.replicate
 
 
 def _classes(maker: Callable[[], Any], span: Span) -> int:
@@ -252,7 +260,7 @@ def inference_program(
     model = chains.models[index]
     data, reader = partial(LoopData, directory, index), partial(_read_by, model, given)
     program = _program(chains, given, model, watch, chains.progress, *(heard or (set(), {})), data, reader)
-    program.sampler = partial(_measured, model, given, directory, index)
+    program.sampler = partial(_measured, model, given, directory, index, program.endings)
     return program
 
 

@@ -11,6 +11,7 @@ from venture_lite.procedures.density import random
 from venture_lite.procedures.domains import NON_NEGATIVE, POSITIVE, REAL
 from venture_lite.procedures.numeric import (
     LOG_PI,
+    LOG_TWO,
     LOG_TWO_PI,
     absolute,
     arctan2,
@@ -39,7 +40,7 @@ from venture_lite.procedures.numeric import (
     where,
 )
 from venture_lite.procedures.record import Argument
-from venture_lite.procedures.transforms import LARGEST
+from venture_lite.procedures.transforms import LARGEST, log_gap
 
 HALF_LOG_TWO_PI = 0.5 * LOG_TWO_PI
 
@@ -58,12 +59,13 @@ def _normal(value: float, mean: float, sd: float) -> float:
 
 
 def _uniform_continuous(value: float, lo: float, hi: float) -> float:
-    return where((value >= lo) & (value <= hi), -log(hi - lo), -inf)
+    return where((value >= lo) & (value <= hi) & (lo < hi), -log_gap(lo, hi), -inf)
 
 
 def _simulate_uniform(rng: np.random.Generator, lo: float, hi: float) -> float:
     start = demanded(lo, lo < hi, "uniform_continuous: lo must be less than hi, got {} and {}", lo, hi)
-    return _between(start + (hi - lo) * rng.random(), lo, hi)
+    width, part = hi - lo, rng.random()
+    return _between(where(width < inf, start + width * part, (1.0 - part) * start + part * hi), lo, hi)
 
 
 def _truncated_normal(value: float, mean: float, sd: float, lo: float, hi: float) -> float:
@@ -101,7 +103,7 @@ def simulate_student_t(rng: np.random.Generator, df: float, loc: float, scale: f
 
 
 def _laplace(value: float, loc: float, scale: float) -> float:
-    return -absolute(value - loc) / scale - log(2 * scale)
+    return -absolute(value - loc) / scale - log(scale) - LOG_TWO
 
 
 def _cauchy(value: float, loc: float, scale: float) -> float:

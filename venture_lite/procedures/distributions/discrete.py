@@ -20,6 +20,7 @@ from venture_lite.procedures.numeric import (
     MOST_RATE,
     absolute,
     demanded,
+    drawn_count,
     exp,
     floor,
     inf,
@@ -181,18 +182,24 @@ def _simulate_uniform_discrete(rng: np.random.Generator, lo: float, hi: float) -
     return whole(rng.integers(whole(low), whole(hi)))
 
 
-def _simulate_poisson(rng: np.random.Generator, rate: float) -> int:
+def _of_rate(rng: np.random.Generator, rate: float) -> int:
+    """A Poisson count, LARGEST_COUNT where it is not below that."""
     return of_large_rate(rng.poisson(minimum(rate, MOST_RATE)), rate)
+
+
+def _simulate_poisson(rng: np.random.Generator, rate: float) -> int:
+    return drawn_count(_of_rate(rng, rate), "poisson: a draw of rate {}", rate)
 
 
 def _simulate_neg_binomial(rng: np.random.Generator, r: float, p: float) -> int:
     # a Poisson whose rate is gamma: exact also where the generator's own refuses (p far below 1 / r)
-    return _simulate_poisson(rng, minimum(rng.standard_gamma(r) * (1.0 - p) / p, LARGEST_COUNT))
+    rate = minimum(rng.standard_gamma(r) * (1.0 - p) / p, 2.0 * LARGEST_COUNT)
+    return drawn_count(_of_rate(rng, rate), "neg_binomial: a draw of r {} and p {}", r, p)
 
 
 def _simulate_geometric(rng: np.random.Generator, p: float) -> int:
     # failures before the first success, by inversion: exact also for p far below the generator's own limit
-    return whole(minimum(floor(log1p(-rng.random()) / log1p(-p)), LARGEST_COUNT))
+    return drawn_count(floor(log1p(-rng.random()) / log1p(-p)), "geometric: a draw of p {}", p)
 
 
 _P = (Argument("p", PROBABILITY, 0.5),)

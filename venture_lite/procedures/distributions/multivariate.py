@@ -123,7 +123,12 @@ def _normal_at(points: np.ndarray, means: np.ndarray, factor: np.ndarray) -> np.
 def _simulate_dirichlet(rng: np.random.Generator, alphas: Any) -> np.ndarray:
     """Normalised gammas, in logs: for small alphas the gammas underflow. gamma(a) is gamma(a + 1) u^(1/a)."""
     shapes = np.asarray(alphas, dtype=np.float64)
-    logs = np.log(rng.standard_gamma(shapes + 1.0)) + np.log1p(-rng.random(len(shapes))) / shapes
+    gammas, falls = rng.standard_gamma(shapes + 1.0), -np.log1p(-rng.random(len(shapes)))
+    with np.errstate(over="ignore", divide="ignore"):
+        logs = np.log(gammas) - falls / shapes
+        if logs.max() == -np.inf:
+            # a corner: of parts so small only the order of their logarithms is left
+            logs = np.where(np.arange(len(logs)) == (np.log(falls) - np.log(shapes)).argmin(), 0.0, -np.inf)
     parts = np.exp(logs - logs.max())
     point = parts / parts.sum()
     return freeze(np.clip(point, SMALLEST, BELOW_ONE if len(point) > 1 else 1.0))

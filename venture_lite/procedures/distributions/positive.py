@@ -15,6 +15,7 @@ from venture_lite.procedures.density import random
 from venture_lite.procedures.distributions.continuous import log_student_t, simulate_student_t
 from venture_lite.procedures.domains import POSITIVE, REAL
 from venture_lite.procedures.numeric import (
+    LOG_TWO,
     LOG_TWO_PI,
     SMALLEST,
     absolute,
@@ -33,7 +34,6 @@ from venture_lite.procedures.numeric import (
 from venture_lite.procedures.record import Argument
 from venture_lite.procedures.transforms import LARGEST
 
-LOG_TWO = math.log(2.0)
 HALF_LOG_TWO_OVER_PI = 0.5 * math.log(2.0 / pi)
 
 

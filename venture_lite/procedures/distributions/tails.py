@@ -6,13 +6,13 @@ one has no closed form of its own it is 1 less the other.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from venture_lite.procedures.distributions.continuous import log_student_t
 from venture_lite.procedures.numeric import (
     LOG_PI,
+    LOG_TWO,
     absolute,
     arctan2,
     exp,
@@ -29,8 +29,6 @@ from venture_lite.procedures.numeric import (
     minimum,
     where,
 )
-
-LOG_TWO = math.log(2.0)
 
 
 @dataclass(frozen=True, slots=True)

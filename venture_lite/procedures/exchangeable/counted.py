@@ -13,7 +13,7 @@ import numpy as np
 
 from venture_lite.procedures.domains import NON_NEGATIVE, POSITIVE, POSITIVE_INTEGER, WEIGHTS
 from venture_lite.procedures.exchangeable import joint_gradients
-from venture_lite.procedures.numeric import demanded, lgamma, log, log_rising
+from venture_lite.procedures.numeric import MOST_RATE, demanded, drawn_count, lgamma, log, log_rising, of_large_rate
 from venture_lite.procedures.record import Argument, Maker
 
 
@@ -195,7 +195,8 @@ class GammaPoissonState(Counted):
 
     def simulate(self, rng: np.random.Generator) -> int:
         rate = rng.standard_gamma(self._shape + self.total) / (self._rate + self.count)
-        return int(rng.poisson(min(rate, 1e15)))
+        count = of_large_rate(rng.poisson(min(rate, MOST_RATE)), rate)
+        return drawn_count(count, "make_gamma_poisson: a draw of rate {}", rate)
 
     def log_predictive(self, value: Any) -> float:
         if not (isinstance(value, (int, float)) and 0 <= value < math.inf and value % 1 == 0):

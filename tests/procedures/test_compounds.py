@@ -15,10 +15,12 @@ from scipy import stats
 from tests.procedures.examples import RANDOM
 from tests.procedures.integrals import line, volume
 from tests.procedures.test_gradients import check
+from venture_lite import Venture
 from venture_lite.errors import ArgumentError
 from venture_lite.procedures.compounds import finite_mixture, increasing, truncated, zero_inflated
 from venture_lite.procedures.derivatives import slopes_of
 from venture_lite.procedures.distributions.tails import TAILS, log_between
+from venture_lite.procedures.numeric import on_columns
 from venture_lite.procedures.record import Random
 from venture_lite.procedures.registered.procedures import user_random
 from venture_lite.procedures.registry import PROCEDURES
@@ -67,6 +69,18 @@ COMPOUNDS: list[tuple[Random, tuple[Any, ...]]] = [
     (truncated(POISSON, True, True), (2.0, 1, 4)),
     (truncated(built_in("binomial"), False, True), (6, 0.4, 3)),
     (truncated(built_in("neg_binomial"), True, False), (2.5, 0.4, 2)),
+    (truncated(GAMMA, True, False), (2.0, 1.0, 800.0)),
+    (truncated(GAMMA, False, True), (400.0, 1.0, 10.0)),
+    (truncated(BETA, True, False), (2.0, 900.0, 0.9)),
+    (truncated(BETA, False, True), (400.0, 2.0, 0.1)),
+    (truncated(built_in("inv_gamma"), False, True), (2.0, 1000.0, 1.0)),
+    (truncated(built_in("chi_sq"), True, True), (3.0, 1600.0, 1601.0)),
+    (truncated(built_in("student_t"), True, False), (200.0, 0.0, 1.0, 9.0)),
+    (truncated(built_in("half_student_t"), True, False), (300.0, 1.0, 40.0)),
+    (truncated(POISSON, True, False), (0.5, 170)),
+    (truncated(built_in("binomial"), True, False), (180, 0.001, 150)),
+    (truncated(built_in("binomial"), False, True), (180, 0.99, 10)),
+    (truncated(built_in("neg_binomial"), True, False), (2.5, 1.0 - 1e-4, 90)),
     (zero_inflated(POISSON), (0.3, 2.5)),
     (zero_inflated(truncated(POISSON, True, False)), (0.3, 1.0, 1)),
     (zero_inflated(registered_poisson()), (0.3, 2.5)),
@@ -104,6 +118,55 @@ def test_what_lies_far_out_keeps_its_digits() -> None:
     tails = TAILS["normal"]
     low, high = ((tails.below(x, 0.0, 1.0), tails.above(x, 0.0, 1.0)) for x in (20.0, 20.5))
     assert math.isclose(log_between(*low, *high), stats.norm.logsf(20) + math.log1p(-3.95e-5), rel_tol=1e-6)
+
+
+FAR_TAILS: list[tuple[str, bool, float, tuple[Any, ...], float]] = [
+    ("gamma", True, 800.0, (2.0, 1.0), -793.31413905293165),
+    ("gamma", True, 2e5, (1e5, 1.0), -30691.957366103659),
+    ("gamma", False, 100.0, (1000.0, 1.0), -1406.8527552662526),
+    ("poisson", True, 400.0, (2.0,), -1730.5376525265303),
+    ("beta", False, 0.1, (1000.0, 1000.0), -1026.1478995158182),
+    ("beta", True, 0.9, (2.0, 500.0), -1145.1810791575203),
+    ("binomial", True, 900.0, (1000, 0.01), -3830.5372592144610),
+    ("student_t", True, 9.0, (200.0, 0.0, 1.0), -36.962999153677868),
+    ("student_t", True, 10.0, (300.0, 0.0, 1.0), -46.240526877338880),
+    ("student_t", True, 40.0, (300.0, 0.0, 1.0), -280.56036145634719),
+    ("student_t", False, -1000.0, (1e5, 0.0, 1.0), -119901.39138959429),
+]
+"""Name, above or below, the point, arguments, and the log probability with 60 digits."""
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("name", "above", "x", "args", "expected"), FAR_TAILS)
+def test_tails_below_the_smallest_float_keep_their_digits(
+    name: str, above: bool, x: float, args: tuple[Any, ...], expected: float
+) -> None:
+    tails = TAILS[name]
+    function = tails.above if above else tails.below
+    assert function(x, *args) == pytest.approx(expected, rel=1e-14, abs=1e-13)
+    column = on_columns(function)(np.array([x, x, x]), *args)
+    assert np.allclose(column, expected, 1e-14, 1e-13)
+    if TAILS[name] is TAILS["student_t"]:
+        return
+    # by the position the slope is the density's share of the tail
+    asked = (True, *(False,) * len(args))
+    if built_in(name).transform is not None:
+        _, slope = slopes_of(function, asked, False)(x, *args)
+        share = math.exp(built_in(name).log_density(x, *args) - expected)
+        assert slope == pytest.approx(-share if above else share, rel=1e-9)
+
+
+@pytest.mark.parametrize("kernels", ["interpreted", "compiled", "checked"])
+def test_what_is_truncated_far_out_has_its_density(kernels: Any) -> None:
+    v = Venture(seed=1, kernels=kernels)
+    for text, value, expected in (
+        ("(truncated (gamma 2 1) 800 none)", 801.0, -1.0),
+        ("(truncated (student_t 200) 9 none)", 9.01, 1.80466934),
+        ("(truncated (student_t 300) 10 none)", 10.01, 1.94933431),
+        ("(truncated (poisson 2) 400 none)", 401, -5.30581419),
+    ):
+        assert v.observe(text, value) == pytest.approx(expected, abs=1e-7)
+        assert v.sample(text) >= value - 2.0
 
 
 @pytest.mark.parametrize(("record", "args"), COMPOUNDS, ids=NAMES)

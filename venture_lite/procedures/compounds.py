@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from venture_lite.errors import ArgumentError
+from venture_lite.errors import ArgumentError, CountTooLarge
 from venture_lite.procedures import bounds, numeric, transforms
 from venture_lite.procedures.columns import Flags, RowByRow
 from venture_lite.procedures.density import random
@@ -139,7 +139,12 @@ class _Truncated:
                 f"truncated {self.inner.name}: lo must be less than hi, got {show(low)} and {show(high)}"
             )
         for _ in range(TRIES):
-            drawn = self.inner.simulate(rng, *arguments)
+            try:
+                drawn = self.inner.simulate(rng, *arguments)
+            except CountTooLarge:
+                if high == math.inf:
+                    raise
+                continue
             if low <= drawn <= high if is_discrete else low < drawn < high:
                 return drawn
         return self._halved(rng.random(), arguments, low, high)
@@ -165,7 +170,8 @@ class _Truncated:
         if is_discrete:
             values = None if self.inner.support is None else self.inner.support(*arguments)
             first = start if start > -math.inf else -1 if values is None else min(values) - 1
-            return _least_integer(lambda k: log_mass(k) >= wanted, first, high)
+            found = _least_integer(lambda k: log_mass(k) >= wanted, first, high)
+            return numeric.drawn_count(found, f"truncated {self.inner.name}: a draw above {{}}", low)
         bounds = [low] * self.has_low + [high] * self.has_high
         transform = _transform(self.inner, len(arguments), self.has_low, self.has_high)
         least, most = -745.0, 745.0

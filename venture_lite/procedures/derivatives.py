@@ -43,6 +43,8 @@ from venture_lite.procedures.straight_line import (
     i0e_slope,
     log_betainc_by_a,
     log_betainc_by_b,
+    log_betaincc_by_a,
+    log_betaincc_by_b,
     log_gammainc_by_shape,
     log_gammaincc_by_shape,
     needed,
@@ -107,6 +109,11 @@ SLOPES: dict[str, tuple[Callable[..., Any], ...]] = {
         lambda y, a, b, x: log_betainc_by_a(a, b, x),
         lambda y, a, b, x: log_betainc_by_b(a, b, x),
         lambda y, a, b, x: exp(log_beta_density(x, a, b) - y),
+    ),
+    "log_betaincc": (
+        lambda y, a, b, x: log_betaincc_by_a(a, b, x),
+        lambda y, a, b, x: log_betaincc_by_b(a, b, x),
+        lambda y, a, b, x: -exp(log_beta_density(x, a, b) - y),
     ),
     "log_beta_density": (
         lambda z, x, a, b: divide(a - 1.0, x) - divide(b - 1.0, 1.0 - x),

@@ -81,7 +81,8 @@ def _by_shape(name: str, position: int) -> Callable[..., Any]:
             return function(*given[:position], given[position] + steps * step, *given[position + 1 :])
 
         with np.errstate(all="ignore"):
-            return ((8.0 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12.0 * step))[()]
+            found = (8.0 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12.0 * step)
+            return found if np.ndim(found) else float(found)
 
     return slope
 
@@ -90,12 +91,16 @@ log_gammainc_by_shape = _by_shape("log_gammainc", 0)
 log_gammaincc_by_shape = _by_shape("log_gammaincc", 0)
 log_betainc_by_a = _by_shape("log_betainc", 0)
 log_betainc_by_b = _by_shape("log_betainc", 1)
+log_betaincc_by_a = _by_shape("log_betaincc", 0)
+log_betaincc_by_b = _by_shape("log_betaincc", 1)
 
 _SHAPE_SLOPES = {
     "log_gammainc_by_shape": log_gammainc_by_shape,
     "log_gammaincc_by_shape": log_gammaincc_by_shape,
     "log_betainc_by_a": log_betainc_by_a,
     "log_betainc_by_b": log_betainc_by_b,
+    "log_betaincc_by_a": log_betaincc_by_a,
+    "log_betaincc_by_b": log_betaincc_by_b,
 }
 
 COLUMN_NAMES: dict[str, Any] = {

@@ -22,6 +22,7 @@ from venture_lite.procedures.numeric import (
     log,
     log1p,
     log_betainc,
+    log_betaincc,
     log_gammainc,
     log_gammaincc,
     log_ndtr,
@@ -118,9 +119,12 @@ def _student_t_above(x: float, df: float, loc: float, scale: float) -> float:
     z = (x - loc) / scale
     is_middle = absolute(z) < 1e-6
     away = where(is_middle, 1.0, z)
-    square = away * away
-    near = log_rest(log_betainc(0.5, 0.5 * df, square / (df + square)))
-    beyond = where(square < df, near, log_betainc(0.5 * df, 0.5, df / (df + square))) - LOG_TWO
+    # of squares beyond the floats only the power is left
+    is_far = absolute(away) > 1e150
+    square = where(is_far, 1.0, away * away)
+    near, far = log_betaincc(0.5, 0.5 * df, square / (df + square)), log_betainc(0.5 * df, 0.5, df / (df + square))
+    power = log_student_t(away, df, 0.0, 1.0) + log(absolute(away)) - log(df)
+    beyond = where(is_far, power, where(square < df, near, far) - LOG_TWO)
     middle = log(0.5 - exp(log_student_t(0.0, df, 0.0, 1.0)) * where(is_middle, z, 0.0))
     return where(is_middle, middle, where(away > 0.0, beyond, log_rest(beyond)))
 
@@ -216,7 +220,7 @@ def _beta_below(x: float, a: float, b: float) -> float:
 
 def _beta_above(x: float, a: float, b: float) -> float:
     inside = (x > 0.0) & (x < 1.0)
-    return where(inside, log_betainc(b, a, 1.0 - where(inside, x, 0.5)), where(x > 0.0, -inf, 0.0))
+    return where(inside, log_betaincc(a, b, where(inside, x, 0.5)), where(x > 0.0, -inf, 0.0))
 
 
 def _poisson_below(x: float, rate: float) -> float:
@@ -231,7 +235,7 @@ def _poisson_above(x: float, rate: float) -> float:
 
 def _binomial_below(x: float, n: float, p: float) -> float:
     k = minimum(floor(x), n)
-    inside = where(k < n, log_betainc(maximum(n - k, 1.0), maximum(k, 0.0) + 1.0, 1.0 - p), 0.0)
+    inside = where(k < n, log_betaincc(maximum(k, 0.0) + 1.0, maximum(n - k, 1.0), p), 0.0)
     return where(k >= 0.0, inside, -inf)
 
 
@@ -257,7 +261,7 @@ def _neg_binomial_below(x: float, r: float, p: float) -> float:
 
 def _neg_binomial_above(x: float, r: float, p: float) -> float:
     k = floor(x)
-    return where(k >= 0.0, log_betainc(maximum(k, 0.0) + 1.0, r, 1.0 - p), 0.0)
+    return where(k >= 0.0, log_betaincc(r, maximum(k, 0.0) + 1.0, p), 0.0)
 
 
 TAILS: dict[str, Tails] = {

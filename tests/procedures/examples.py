@@ -85,6 +85,11 @@ RANDOM: dict[str, RandomExample] = {
     "neg_binomial": RandomExample(
         [(3, 0.4), (0.3, 0.2), (40.5, 0.9), (2, 1), (0, 0.3)], neg_binomial_logpmf, (-1, 2.5, math.inf, math.nan, "t")
     ),
+    "neg_binomial_mean": RandomExample(
+        [(4.5, 3), (0.3, 0.2), (40.5, 9.0), (2, 1), (0, 2.5)],
+        lambda k, mu, size: stats.nbinom.logpmf(k, size, size / (size + mu)),
+        (-1, 2.5, math.inf, math.nan, "t"),
+    ),
     "uniform_discrete": RandomExample([(0, 5), (-3, 4.0), (2, 3)], stats.randint.logpmf, (-4, 7, 2.5, math.nan, "t")),
     "categorical": RandomExample(
         [

@@ -103,6 +103,13 @@ EXACT: dict[str, Callable[..., Any]] = {
     "neg_binomial": lambda k, r, p: (
         log_gamma(k + r) - log_gamma(k + 1) - log_gamma(r) + r * mp.log(p) + k * mp.log1p(-p) if r else mpf(0)
     ),
+    "neg_binomial_mean": lambda k, mu, size: (
+        log_gamma(k + size)
+        - log_gamma(k + 1)
+        - log_gamma(size)
+        + size * mp.log(size / (size + mu))
+        + _times_log(k, mu / (size + mu))
+    ),
     "uniform_discrete": lambda k, lo, hi: -mp.log(hi - lo),
 }
 

@@ -22,6 +22,7 @@ SETTINGS: dict[str, list[tuple[Any, ...]]] = {
     "binomial": [(3, 10, None), (0, 4, None), (7, 7.0, None)],
     "geometric": [(0, None), (6, None)],
     "neg_binomial": [(4, 2.5, None), (0, 0.3, None)],
+    "neg_binomial_mean": [(4, None, 2.5), (0, None, 0.3)],
     "poisson": [(0, None), (3, None), (40, None)],
     "normal": [(0.5, None, 2.0), (-30.0, None, 0.1)],
     "lognormal": [(0.5, None, 2.0), (30.0, None, 0.25)],

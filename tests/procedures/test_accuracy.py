@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mpmath import mp
 from scipy import stats
 
+from tests.procedures.far_tails import EXACT as EXACT_FORMULAS
 from tests.procedures.test_random import record_of
 from venture_lite.values import freeze
 
@@ -35,6 +37,13 @@ EXACT: list[tuple[str, Any, tuple[Any, ...], float]] = [
     ("neg_binomial", 1000000, (0.001, 1e-06), -21.722689943847961),
     ("neg_binomial", 3, (1e-300, 0.5), -693.95358172856165),
     ("neg_binomial", 1000000000000000, (2.5, 1e-15), -35.823459265383603),
+    ("neg_binomial_mean", 3, (1e-300, 0.5), -2071.41029296276696),
+    ("neg_binomial_mean", 12, (7.5, 1000000000000000.0), -3.30837824915470495),
+    ("neg_binomial_mean", 0, (2.5, 1000000000000000.0), -2.49999999999999688),
+    ("neg_binomial_mean", 1000000, (1000000.0, 0.001), -20.73059719912711),
+    ("neg_binomial_mean", 1000000000, (1000000000.0, 1000000000000.0), -11.2810712019277535),
+    ("neg_binomial_mean", 5, (3.0, 0.001), -8.52478365929221732),
+    ("neg_binomial_mean", 40, (0.3, 100000000.0), -158.779544207345863),
     ("student_t", 1.5, (1000000000000.0, 0.0, 1.0), -2.0439385332047821),
     ("student_t", 1e200, (0.001, 0.0, 1.0), -468.58258469083684),
     ("cauchy", -1e300, (0, 1e-200), -1843.2128042810859),
@@ -100,3 +109,16 @@ def test_rows_of_scores_and_rows_of_counts_are_one_call() -> None:
     multinomial = record_of("multinomial").log_density_columns
     assert multinomial is not None
     assert np.allclose(multinomial((True, False, True), counts, 9, masses), stats.multinomial.logpmf(counts, 9, masses))
+
+
+@pytest.mark.parametrize("size", [1e-3, 0.3, 1.0, 40.0, 1e4, 1e7, 1e10, 1e15])
+@pytest.mark.parametrize("mu", [1e-3, 0.8, 7.5, 300.0, 1e6])
+def test_a_negative_binomial_by_its_mean_is_exact_for_any_size(mu: float, size: float) -> None:
+    record, spread = record_of("neg_binomial_mean"), math.sqrt(mu + mu * mu / size)
+    assert record.log_density_columns is not None
+    counts = sorted({0, 1, 2, 5, 40, 1000, *(max(0, round(mu + z * spread)) for z in (-2, 0, 1, 6))})
+    column = record.log_density_columns((True, False, False), np.array(counts), mu, size)
+    for k, together in zip(counts, column.tolist(), strict=True):
+        exact = float(EXACT_FORMULAS["neg_binomial_mean"](mp.mpf(k), mp.mpf(mu), mp.mpf(size)))
+        assert record.log_density(k, mu, size) == pytest.approx(exact, rel=1e-13)
+        assert together == pytest.approx(exact, rel=1e-13)

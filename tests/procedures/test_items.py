@@ -43,6 +43,7 @@ def is_drawable(record: Random, args: tuple[Any, ...]) -> bool:
 def test_all_scalar_distributions_but_the_categorical_take_vectors() -> None:
     assert {record.name for record in RECORDS} == {
         "flip", "bernoulli", "bernoulli_logit", "binomial", "beta_binomial", "poisson", "geometric", "neg_binomial",
+        "neg_binomial_mean",
         "uniform_discrete", "normal", "uniform_continuous", "truncated_normal", "beta", "student_t", "laplace",
         "cauchy", "logistic_dist", "von_mises", "gamma", "inv_gamma", "expon", "chi_sq", "inv_chi_sq", "half_normal",
         "half_cauchy", "half_student_t", "lognormal", "weibull", "pareto",

@@ -41,6 +41,7 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "bernoulli_logit": ((-1.0,), (2.0,)),
     "geometric": ((0.3,), (0.8,)),
     "neg_binomial": ((2.5, 0.4), (1.0, 0.7)),
+    "neg_binomial_mean": ((2.5, 0.4), (1.0, 7.0)),
     "von_mises": ((0.5, 2.0), (-1.0, 0.5)),
     "chi_sq": ((3.0,), (5.5,)),
     "inv_chi_sq": ((3.0,), (5.5,)),

@@ -50,6 +50,7 @@ from venture_lite.procedures.straight_line import (
     needed,
     recordable,
     recorded,
+    rest_slope,
     split_slope,
 )
 
@@ -91,6 +92,7 @@ SLOPES: dict[str, tuple[Callable[..., Any], ...]] = {
         lambda z, k, m, p, q: where(k == 0, 0.0, divide(k, p)),
         lambda z, k, m, p, q: where(m == 0, 0.0, divide(m, q)),
     ),
+    "stirling_rest": (lambda y, m: rest_slope(m),),
     "log_normal_mass": (
         lambda y, a, b: maximum(a, 0.0) - exp(-y - fall_to(a, b)),
         lambda y, a, b: minimum(b, 0.0) + exp(-y - fall_to(-b, -a)),

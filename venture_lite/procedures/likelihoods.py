@@ -7,7 +7,7 @@ Three families:
 - *Location.* A function of z = (value - eta) / scale: normal, lognormal, student_t, cauchy.
 - *Softmax.* One score for each outcome.
 
-And poisson with the logarithm as its link.
+And poisson and neg_binomial_mean with the logarithm as their link.
 
 All is written on columns; `predictor.py` says what is given and given back.
 """
@@ -29,6 +29,9 @@ from venture_lite.procedures.predictor import Bound, LinearPredictor, Terms, tan
 from venture_lite.procedures.record import Gradient
 
 LOG_TWO = math.log(2.0)
+
+LARGEST_ETA = 709.0
+"""exp of it is a float."""
 
 LOGISTIC_THIRD = 1.0 / (6.0 * math.sqrt(3.0))
 """The largest |p (1 - p) (1 - 2 p)|, the third cumulant of a Bernoulli: at p = (1 - 1/sqrt(3)) / 2. A variable of range
@@ -149,6 +152,27 @@ def poisson_predictor(density: LikelihoodDensity) -> LinearPredictor:
         taylor,
         information=lambda value, eta: np.exp(eta),
         limits=lambda value, eta: (math.inf, math.inf),
+        inverse_link="exp",
+    )
+
+
+def neg_binomial_predictor(density: LikelihoodDensity) -> LinearPredictor:
+    """Of a count by its mean and size, with the log link: logistic in eta - log size, of k successes and `size`
+    failures."""
+
+    on_arrays = on_columns(density)
+
+    def taylor(value: Any, eta: Any, size: Any) -> Terms:
+        with np.errstate(all="ignore"):
+            p, q, _, _ = _logistic(eta - np.log(size))
+            mean = np.exp(np.minimum(eta, LARGEST_ETA))
+            return on_arrays(value, mean, size), value * q - size * p, -(value + size) * (p * q)
+
+    return LinearPredictor(
+        0,
+        taylor,
+        information=lambda value, eta, size: size * _logistic(eta - np.log(size))[0],
+        limits=lambda value, eta, size: (np.maximum(value, size), (value + size) * LOGISTIC_THIRD),
         inverse_link="exp",
     )
 

@@ -270,6 +270,14 @@ def _small_deviance(share: Any, away: Any) -> Any:
     return share * square * series
 
 
+def deviance_at(k: float, share: float, away: float, excess: float) -> float:
+    """k log(k / share) + share - k, of which the relative distance k / share - 1 and k - share are known to all
+    digits."""
+    ratio = where(away > -0.5, log1p(away), log_ratio(k, where(away > -0.5, 1.0, share)))
+    small = absolute(away) < 0.01
+    return where(small, _small_deviance(share, where(small, away, 0.0)), k * ratio - excess)
+
+
 def log_rising(start: float, count: float) -> float:
     """log of Gamma(start + count) / Gamma(start): of start (start + 1) ... (start + count - 1) for a whole count, of no
     factors 0 whatever the start.
@@ -639,6 +647,7 @@ COLUMNS: dict[str, Any] = {
     "log_ratio": _log_ratio_of_columns,
     "log_split": _log_split_of_columns,
     "log_beta_density": _log_beta_density_of_columns,
+    "stirling_rest": _rest_of_columns,
     "turned": _turned_of_columns,
     "log_normal_mass": _log_normal_mass,
     "normal_between": _normal_between,

@@ -63,6 +63,15 @@ def _split_slope_of_columns(k: Any, n: Any, p: Any) -> Any:
     return np.where(np.greater(k, 16.0) & np.greater(n * p, 0.0), slope, exact)
 
 
+def rest_slope(x: float) -> float:
+    """The derivative of stirling_rest: digamma(x + 1) - log x."""
+    return float(_digamma_rest(x) if x > 16.0 else digamma(x + 1.0) - numeric.log(x))
+
+
+def _rest_slope_of_columns(x: Any) -> Any:
+    return np.where(np.greater(x, 16.0), _digamma_rest(np.maximum(x, 16.0)), digamma(x + 1.0) - np.log(x))
+
+
 def _digamma_rest(x: Any) -> Any:
     square = 1.0 / (x * x)
     return 0.5 / x - square * (1.0 / 12.0 - square * (1.0 / 120.0 - square / 252.0))
@@ -112,9 +121,11 @@ COLUMN_NAMES: dict[str, Any] = {
     "digamma": digamma,
     "i0e_slope": i0e_slope,
     "split_slope": _split_slope_of_columns,
+    "rest_slope": _rest_slope_of_columns,
 }
 SCALAR_NAMES: dict[str, Any] = {name: getattr(numeric, name) for name in COLUMNS} | {
-    "digamma": digamma, "i0e_slope": i0e_slope, "split_slope": split_slope, **_SHAPE_SLOPES,
+    "digamma": digamma, "i0e_slope": i0e_slope, "split_slope": split_slope,
+    "rest_slope": rest_slope, **_SHAPE_SLOPES,
 }  # fmt: skip
 
 

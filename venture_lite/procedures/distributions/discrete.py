@@ -13,13 +13,24 @@ import numpy as np
 from venture_lite.procedures import likelihoods
 from venture_lite.procedures.columns import Flags
 from venture_lite.procedures.density import column_density, random
-from venture_lite.procedures.domains import BOOLEAN_LIKE, COUNT, INTEGER, NON_NEGATIVE, PROBABILITY, REAL, numbers
+from venture_lite.procedures.domains import (
+    BOOLEAN_LIKE,
+    COUNT,
+    INTEGER,
+    NON_NEGATIVE,
+    POSITIVE,
+    PROBABILITY,
+    REAL,
+    numbers,
+)
 from venture_lite.procedures.numeric import (
     BELOW_ONE,
     LARGEST_COUNT,
     MOST_RATE,
     absolute,
     demanded,
+    deviance_at,
+    divide,
     drawn_count,
     exp,
     floor,
@@ -35,6 +46,7 @@ from venture_lite.procedures.numeric import (
     maximum,
     minimum,
     of_large_rate,
+    stirling_rest,
     where,
     whole,
     xlog1py,
@@ -170,6 +182,20 @@ def _neg_binomial(value: Any, r: float, p: float) -> float:
     return where(inside, where(value == 0, r * log(p), density), -inf)
 
 
+def _neg_binomial_mean(value: Any, mu: float, size: float) -> float:
+    inside = is_integral(value) & (value >= 0)
+    k = where(inside & (value > 0), value, 1)
+    # as neg_binomial of p = size / (size + mu), with distances from the shares that do not round it
+    n, share = size + k, size / (size + mu)
+    excess = (k - mu) * share
+    of_size = deviance_at(size, n * share, (mu - k) / n, -excess)
+    of_count = deviance_at(k, n * (mu / (size + mu)), divide((k - mu) * (size / n), mu), excess)
+    rests = stirling_rest(n) - stirling_rest(size) - stirling_rest(k)
+    odds = mu / size
+    none = -size * where(odds < inf, log1p(odds), log(mu) - log(size))
+    return where(inside, where(value == 0, none, rests - of_size - of_count + log_ratio(size, n)), -inf)
+
+
 def _uniform_discrete(value: Any, lo: float, hi: float) -> float:
     inside = is_integral(value) & (value >= lo) & (value < hi)
     return where(inside, -log(hi - lo), -inf)
@@ -195,6 +221,11 @@ def _simulate_neg_binomial(rng: np.random.Generator, r: float, p: float) -> int:
     # a Poisson whose rate is gamma: exact also where the generator's own refuses (p far below 1 / r)
     rate = minimum(rng.standard_gamma(r) * (1.0 - p) / p, 2.0 * LARGEST_COUNT)
     return drawn_count(_of_rate(rng, rate), "neg_binomial: a draw of r {} and p {}", r, p)
+
+
+def _simulate_neg_binomial_mean(rng: np.random.Generator, mu: float, size: float) -> int:
+    rate = minimum(rng.standard_gamma(size) * (mu / size), 2.0 * LARGEST_COUNT)
+    return drawn_count(_of_rate(rng, rate), "neg_binomial_mean: a draw of mu {} and size {}", mu, size)
 
 
 def _simulate_geometric(rng: np.random.Generator, p: float) -> int:
@@ -258,9 +289,18 @@ GEOMETRIC = random(
 NEG_BINOMIAL = random(
     "neg_binomial", (Argument("r", NON_NEGATIVE), Argument("p", _POSITIVE_PROBABILITY)),
     "The number of failures before the r-th success, p the probability of success; mean r (1 - p) / p. r need not be "
-    "whole; with an r of 0 there are none.",
+    "whole; with an r of 0 there are none. p is rounded to 1e-16, so that of r / mean = 10^d the mean loses d digits, "
+    "which neg_binomial_mean keeps.",
     _simulate_neg_binomial, _neg_binomial, source="Gamma(k + r) / (k! Gamma(r)) p^r (1 - p)^k",
     predictor=likelihoods.logistic_predictor(_neg_binomial, lambda k, r, p: (r, k), 1, trials=lambda p, r, _: r / p),
+)  # fmt: skip
+NEG_BINOMIAL_MEAN = random(
+    "neg_binomial_mean", (Argument("mu", NON_NEGATIVE), Argument("size", POSITIVE)),
+    "A count with mean mu and variance mu + mu^2 / size: neg_binomial with r = size and p = size / (size + mu), to all "
+    "digits for any size; 0 for certain where mu is 0.",
+    _simulate_neg_binomial_mean, _neg_binomial_mean,
+    source="Gamma(k + size) / (k! Gamma(size)) (size / (size + mu))^size (mu / (size + mu))^k",
+    predictor=likelihoods.neg_binomial_predictor(_neg_binomial_mean),
 )  # fmt: skip
 UNIFORM_DISCRETE = random(
     "uniform_discrete", (Argument("lo", INTEGER), Argument("hi", INTEGER)),
@@ -278,5 +318,6 @@ RECORDS = (
     POISSON,
     GEOMETRIC,
     NEG_BINOMIAL,
+    NEG_BINOMIAL_MEAN,
     UNIFORM_DISCRETE,
 )

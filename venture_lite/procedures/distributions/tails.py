@@ -264,6 +264,16 @@ def _neg_binomial_above(x: float, r: float, p: float) -> float:
     return where(k >= 0.0, log_betaincc(r, maximum(k, 0.0) + 1.0, p), 0.0)
 
 
+def _neg_binomial_mean_below(x: float, mu: float, size: float) -> float:
+    k = floor(x)
+    return where(k >= 0.0, log_betaincc(maximum(k, 0.0) + 1.0, size, mu / (size + mu)), -inf)
+
+
+def _neg_binomial_mean_above(x: float, mu: float, size: float) -> float:
+    k = floor(x)
+    return where(k >= 0.0, log_betainc(maximum(k, 0.0) + 1.0, size, mu / (size + mu)), 0.0)
+
+
 TAILS: dict[str, Tails] = {
     "normal": Tails(_normal_below, _normal_above),
     "lognormal": Tails(_lognormal_below, _lognormal_above),
@@ -288,5 +298,6 @@ TAILS: dict[str, Tails] = {
     "binomial": Tails(_binomial_below, _binomial_above),
     "geometric": Tails(_geometric_below, _geometric_above),
     "neg_binomial": Tails(_neg_binomial_below, _neg_binomial_above),
+    "neg_binomial_mean": Tails(_neg_binomial_mean_below, _neg_binomial_mean_above),
 }
 """By name of the distribution."""

@@ -75,3 +75,15 @@ def check(venture: Venture) -> None:
 def state(venture: Venture) -> list[Any]:
     """Everything that the traces store, and the session's own list of directives."""
     return [venture.list_directives(), *(snapshot(trace) for trace in venture.traces)]
+
+
+def standing(venture: Venture) -> list[Any]:
+    """What decides how a session goes on: its `state`, random numbers, places of text in use, names, impossibility."""
+    traces = [model.trace for model in venture.traces]
+    return [
+        state(venture),
+        [trace.rng.bit_generator.state for trace in traces],
+        [[table.code.first_site for table in trace.tables if table.dead < table.count] for trace in traces],
+        [(sorted(trace.analyzer.globals), sorted(trace.analyzer.forward)) for trace in traces],
+        [(model.maybe_impossible, model.impossible_since) for model in venture.traces],
+    ]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.generator.directive_grammar import DirectiveGrammar
-from tests.generator.session import check, state
+from tests.generator.session import check, standing
 from venture_lite import Venture
 from venture_lite.errors import InternalError, VentureError, VentureWarning
 
@@ -18,21 +18,36 @@ SESSION = 20
 PATIENCE = 1000
 
 
-def step(venture: Venture, text: str) -> bool:
-    """Run one directive and check all that must hold after it; whether it was refused."""
-    before = state(venture)
-    refused = False
-    (trace,) = venture.traces
-    trace.interrupt_after = PATIENCE
+# what moves a trace at the end of a session, in the order of its choices
+MOVES = "(cycle ((mh default one 5) (mh default each 1)) 2)"
+
+
+def is_inference(text: str) -> bool:
+    """An inference that fails keeps the transitions that it has made."""
+    return "[infer" in text or text.startswith("(")
+
+
+def run(venture: Venture, text: str) -> bool:
+    """Run one directive; whether it was refused, or stopped."""
+    (model,) = venture.traces
+    model.interrupt_after = PATIENCE
     try:
         venture.execute(text)
-    except KeyboardInterrupt:
-        pass
-    except VentureError:
-        refused = True
-        # an inference keeps the transitions that it has made
-        if "[infer" not in text and not text.startswith("("):
-            assert state(venture) == before, "a refused directive leaves something behind"
+    except (KeyboardInterrupt, VentureError):
+        return True
+    finally:
+        model.interrupt_after = None
+    return False
+
+
+def step(venture: Venture, twin: Venture, text: str) -> bool:
+    """Run one directive and check all that must hold after it; whether it was refused. The twin sees it only if not."""
+    before = standing(venture)
+    refused = run(venture, text)
+    if not refused or is_inference(text):
+        run(twin, text)
+    else:
+        assert standing(venture) == before, "a refused directive leaves something behind"
     check(venture)
     venture.log_score()
     return refused
@@ -41,20 +56,23 @@ def step(venture: Venture, text: str) -> bool:
 def run_session(seed: int) -> int:
     """How many directives of one session are refused. Raises AssertionError that shows the session, where one fails."""
     grammar = DirectiveGrammar(np.random.default_rng(seed))
-    venture = Venture(seed=seed, nested_calls=500)
+    venture, twin = (Venture(seed=seed, nested_calls=500) for _ in range(2))
     texts: list[str] = []
     refused = 0
     with warnings.catch_warnings():
         # numpy's are none of the user's
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", VentureWarning)
-        for _ in range(SESSION):
-            texts.append(grammar.directive())
-            try:
-                refused += step(venture, texts[-1])
-            except (Exception, InternalError) as error:
-                session = "\n".join(texts)
-                raise AssertionError(f"seed {seed}:\n{session}\n{type(error).__name__}: {error}") from error
+        try:
+            for _ in range(SESSION):
+                texts.append(grammar.directive())
+                refused += step(venture, twin, texts[-1])
+            for one in (venture, twin):
+                run(one, MOVES)
+            assert standing(venture) == standing(twin), "the session differs from one that never saw what was refused"
+        except (Exception, InternalError) as error:
+            session = "\n".join(texts)
+            raise AssertionError(f"seed {seed}:\n{session}\n{type(error).__name__}: {error}") from error
     return refused
 
 

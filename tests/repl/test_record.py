@@ -256,9 +256,7 @@ def test_what_is_taken_back_was_never_there(entry: str, capsys: pytest.CaptureFi
     assert state(taken_back) == state(plain_one)
     for conversation in (taken_back, plain_one):
         conversation.enter("[predict (mu (z 60))] [infer (repeat 5 (do (mh default one 3) (gibbs z one 1)))]")
-    # Codes may be numbered differently now, so that only what they say is compared
-    assert state(taken_back)[1:] == state(plain_one)[1:]
-    assert taken_back.session.log_score() == pytest.approx(plain_one.session.log_score(), rel=1e-12)
+    assert state(taken_back) == state(plain_one)
 
 
 def state(conversation: Conversation) -> Any:

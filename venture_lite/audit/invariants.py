@@ -125,6 +125,9 @@ class _Checker:
             self.broken.append(f"{table.code}: {table.dead} dead of {table.count} rows, but {len(dead)} are")
         if len(set(table.free)) != len(table.free) or set(table.free) | table.withheld != dead:
             self.broken.append(f"{table.code}: free rows {sorted(table.free)}, dead ones {sorted(dead)}")
+        for slot, flags in table.observed.items():
+            if any(flags[table.count :]):
+                self.broken.append(f"{table.code} slot {slot}: rows beyond the end of the table are observed")
         for row in dead:
             if table.memo_of(row) is not None:
                 self.say((table.code, NONE, row), "a dead row has a memo entry")

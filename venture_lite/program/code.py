@@ -251,15 +251,31 @@ class Program:
         gone = set(tree)
         for target in tree[0].uses:
             target.readers[:] = [reader for reader in target.readers if reader[0] not in gone]
-        for code in tree:
+        self._vacate(tree)
+
+    def _vacate(self, gone: list[Code]) -> None:
+        for code in gone:
             self.codes[code.index] = VACANT
             for site in range(code.first_site, code.first_site + len(code.slots)):
                 self.site_code[site] = VACANT
             if code.room:
                 # of a run that is longer than a power of two the rest stays empty
                 self._vacant_sites.setdefault(1 << code.room.bit_length() - 1, []).append(code.first_site)
-        self._vacant.extend(sorted((code.index for code in tree), reverse=True))
-        self.version += 1
+        self._vacant.extend(sorted((code.index for code in gone), reverse=True))
+        self.version += bool(gone)
+
+    def truncate(self, codes: int, sites: int) -> list[Code]:
+        """Take out the Codes that got a number since there were so many Codes and sites; they are given back."""
+        made = dict.fromkeys((*self.codes[codes:], *self.site_code[sites:]))
+        gone = [code for code in made if code is not VACANT]
+        for target in {target for code in gone for target in code.uses}:
+            target.readers[:] = [reader for reader in target.readers if reader[0] not in made]
+        self._vacate(gone)
+        del self.codes[codes:], self.site_code[sites:], self.site_slot[sites:]
+        self._vacant[:] = [index for index in self._vacant if index < codes]
+        for vacant in self._vacant_sites.values():
+            vacant[:] = [site for site in vacant if site < sites]
+        return gone
 
     def leave_readers(self, code: Code, index: int) -> None:
         """A stored slot will read something else: it is no reader of what it reads now."""

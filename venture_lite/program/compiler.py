@@ -129,6 +129,11 @@ class Analyzer:
             self.forward[name] = target
         return target
 
+    def forget_awaited(self) -> None:
+        """The assume that is analysed is refused: no text awaits the names that it alone has named."""
+        for target in self._awaited:
+            self.forward.pop(target.name, None)
+
     def memory(self) -> Callable[[], None]:
         """A function that puts back which names are bound now."""
         bound, forward = dict(self.globals), dict(self.forward)

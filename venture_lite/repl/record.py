@@ -2,7 +2,7 @@
 
 The record holds each directive that changed the model, the names of inference, or the random numbers, in order. With
 the session's seed those directives draw the same numbers again, so their text is all that a file needs. What a failed
-directive drew is given back to the generators (`running.py`), and an inference that was interrupted stands in the
+directive drew is given back to the generators, and an inference that was interrupted stands in the
 file with a remark: it would run to its end there.
 """
 

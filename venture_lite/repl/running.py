@@ -88,14 +88,11 @@ class _Run:
         return [entry["id"] for entry in self.conversation.session.list_directives()]
 
     def after_failure(self, interrupted: bool) -> None:
-        """Give back what a directive drew that left nothing; record one that left something."""
+        """Record a directive that left something."""
         if self.done == len(self.program):
             return
         directive = self.program[self.done]
-        if not may_stop_halfway(directive):
-            for model, state in zip(self.conversation.session.traces, self.generators, strict=True):
-                model.trace.rng.bit_generator.state = state
-        elif (self._generators(), self._in_force()) != (self.generators, self.in_force):
+        if may_stop_halfway(directive) and (self._generators(), self._in_force()) != (self.generators, self.in_force):
             self.conversation.record.add_unfinished(directive, "was interrupted" if interrupted else "failed")
 
     def show(self, result: DirectiveResult, alone: bool) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from venture_lite.draws.draws import DrawsBuilder
-from venture_lite.errors import LimitError, VentureError
+from venture_lite.errors import LimitError, Span, VentureError
 from venture_lite.inference.watch import Watch
 from venture_lite.interpreter.machine import Limits
 from venture_lite.interpreter.model import Model
@@ -20,6 +20,7 @@ from venture_lite.interpreter.tally import Progress
 from venture_lite.kernels.direct_worlds import DirectWorlds
 from venture_lite.procedures.record import Procedure
 from venture_lite.session.interruption import Interruption
+from venture_lite.session.shapes import truncate
 from venture_lite.session.standard import StandardLibrary
 from venture_lite.trace.kept import InCommon
 
@@ -69,6 +70,36 @@ class Told:
         return not self.runs & (self.runs - 1) or any(model.trace.default.forced for model in models)
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where a trace stood: a place in its journal, its random numbers, and what text there was. During an inference,
+    which keeps the transitions that it has made, only the journal counts."""
+
+    journal: int
+    generator: Mapping[str, Any] | None
+    # numbers of Codes and of sites
+    text: tuple[int, int]
+    impossible: tuple[bool, Span | None]
+
+    @classmethod
+    def of(cls, model: Model, moves: bool = False) -> Mark:
+        trace, program = model.trace, model.trace.program
+        return cls(
+            trace.journal.mark(),
+            None if moves else trace.rng.bit_generator.state,
+            (len(program.codes), len(program.site_code)),
+            (model.maybe_impossible, model.impossible_since),
+        )
+
+    def put_back(self, model: Model) -> None:
+        """Take back what was done since."""
+        model.rollback(self.journal)
+        if self.generator is not None:
+            model.trace.rng.bit_generator.state = self.generator
+            model.maybe_impossible, model.impossible_since = self.impossible
+            truncate(model, *self.text)
+
+
 class ChainExecutor(Protocol):
     """Where the chains of a session run, if not here."""
 
@@ -115,8 +146,8 @@ class Chains:
         self.collecting: DrawsBuilder | None = None
         # whether directives that are done can still be taken back: their journal is kept until `settle`
         self.holds = False
-        # where the journal of each stood when the last directive was done
-        self._marks: list[int] = []
+        # where each stood when the last directive was done
+        self._marks: list[Mark] = []
         # how often everything before was made final
         self.settled = 0
         # held while a directive runs: a trace takes one at a time
@@ -130,7 +161,8 @@ class Chains:
             Model(np.random.default_rng(seed), StandardLibrary(), self.limits, self.kernels) for seed in self.seeds
         ]
         self.defined.clear()
-        self.holds, self._marks = False, [0] * len(self.models)
+        self.holds = False
+        self._mark()
         for model in self.models:
             # asked at each transition: no call of Python
             model.interrupted = partial(getattr, self.interruption, "noted")
@@ -165,26 +197,32 @@ class Chains:
             return
         for model in self.models:
             model.trace.statistics.loading = None
-        self._marks = [model.trace.journal.mark() for model in self.models]
+        self._mark()
 
-    def settle(self) -> None:
-        """Nothing that was done until now can be taken back."""
-        self.holds, self._marks = False, [0] * len(self.models)
+    def settle(self, moves: bool = False) -> None:
+        """Nothing that was done until now can be taken back; what `moves` the traces from now on keeps what it does,
+        transition by transition."""
+        self.holds = False
         self.settled += 1
         for model in self.models:
             model.commit()
+        self._mark(moves)
 
-    def hold_back(self) -> list[int]:
+    def _mark(self, moves: bool = False) -> None:
+        self._marks = [Mark.of(model, moves) for model in self.models]
+
+    def hold_back(self) -> list[Mark]:
         """From now on, what directives do can be taken back, until an inference moves the traces; the marks for it."""
-        if not self.holds or max(self._marks) > LONGEST_JOURNAL:
+        if not self.holds or max(mark.journal for mark in self._marks) > LONGEST_JOURNAL:
             self.settle()
         self.holds = True
+        self._mark()
         return self._marks
 
-    def take_back(self, marks: list[int]) -> None:
+    def take_back(self, marks: list[Mark]) -> None:
         """Undo all that was done since `hold_back` gave the marks."""
         for model, mark in zip(self.models, marks, strict=True):
-            model.rollback(mark)
+            mark.put_back(model)
         self._marks = marks
 
     def rollback(self) -> None:
@@ -210,6 +248,7 @@ class Chains:
 
     @contextlib.contextmanager
     def _undone_on_error(self) -> Iterator[None]:
+        self.commit()
         try:
             yield
         except BaseException as error:

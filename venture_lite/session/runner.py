@@ -204,7 +204,7 @@ class Runner:
         # in a loop that runs pass by pass, the observations of every pass would be gathered anew in each
         origin = self._origins.of(self.directory, directive.expression.span.text) if given.run is None else None
         # transitions keep no journal
-        self.chains.settle()
+        self.chains.settle(moves=True)
         try:
             if is_auto(directive.expression):
                 return self._auto(self._auto_options(directive.expression, given), given)
@@ -230,7 +230,7 @@ class Runner:
         from venture_lite.session.auto.running import TARGETS, AutoRun
 
         began = time.monotonic()
-        self.chains.settle()
+        self.chains.settle(moves=True)
         given = replace(given, run=None, watches=())
         states = [model.trace.rng.bit_generator.state for model in self.chains.models]
         is_one = len(self.chains.models) == self.chains.count == 1 and options.chains > 1 and self._may_copy
@@ -307,6 +307,7 @@ class Runner:
 
     def _part(self, directive: Directive, given: Given) -> Any:
         """Run a directive of a loop or of a loaded file."""
+        self.chains.commit()
         value = self._dispatch(directive, given)
         # what is itself made of parts has told them already
         has_parts = isinstance(directive, (syntax.Loop, syntax.Load)) and isinstance(value, list)
@@ -340,6 +341,8 @@ class Runner:
         except BaseException:
             for analyzer in analyzers[: len(targets)]:
                 analyzer.unbind(directive.name)
+            for analyzer in analyzers:
+                analyzer.forget_awaited()
             raise
         finally:
             awaited, *_ = [analyzer.end_of_assume() for analyzer in analyzers]

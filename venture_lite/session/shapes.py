@@ -60,6 +60,11 @@ class DirectiveShapes:
             self._latest.popitem(last=False)
         return shared
 
+    def forget_all(self) -> None:
+        """What the Codes read may be gone."""
+        self._all.clear()
+        self._latest.clear()
+
     def forgotten(self, code: Code, bound: Global | None) -> None:
         """A directive is gone: its Code goes, too, at once or when the directive can no longer be taken back."""
         self._forgotten.append((code, bound))
@@ -76,7 +81,9 @@ class DirectiveShapes:
             return
         forgotten, self._forgotten[:] = list(self._forgotten), []
         for code, bound in forgotten:
-            let_go_of_forgotten(self._model, code, bound)
+            if code.index >= 0:
+                let_go_of_forgotten(self._model, code, bound)
+        self._gone[:] = [code for code in self._gone if code.index >= 0]
         if len(self._gone) < least:
             return
         gone, self._gone[:] = list(self._gone), []
@@ -94,6 +101,15 @@ def let_go(model: Model, codes: list[Code]) -> None:
         model.trace.let_go(tree_of(code))
     for derived in model.trace.derived:
         derived.clear()
+
+
+def truncate(model: Model, codes: int, sites: int) -> None:
+    """Take out all Codes that got a number since there were so many Codes and sites."""
+    gone = model.trace.truncate(codes, sites)
+    if gone:
+        for key in [key for key, made in model.codes.items() if getattr(made, "code", made) in gone]:
+            del model.codes[key]
+        shapes_of(model).forget_all()
 
 
 def let_go_of_forgotten(model: Model, code: Code, bound: Global | None) -> None:

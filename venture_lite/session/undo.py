@@ -17,7 +17,6 @@ class Undo:
         self._runner = runner
         self._chains = chains = runner.chains
         self._models = list(chains.models)
-        self._generators = [model.trace.rng.bit_generator.state for model in self._models]
         self._defined = dict(chains.defined)
         self._memories = [runner.directory.memory(), *(model.trace.analyzer.memory() for model in self._models)]
         self._marks = chains.hold_back()
@@ -37,5 +36,3 @@ class Undo:
                 restore()
             chains.defined.clear()
             chains.defined.update(self._defined)
-            for model, state in zip(self._models, self._generators, strict=True):
-                model.trace.rng.bit_generator.state = state

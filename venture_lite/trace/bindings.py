@@ -44,6 +44,11 @@ class Bindings:
         self.journal.note(self._bind, target, target.code, target.row)
         self._unbind(target)
 
+    def forget(self, target: Global) -> None:
+        """A name whose Code is taken out for good."""
+        assert target.code is not None
+        del self.by_row[target.code.index, target.row]
+
     def _bind(self, target: Global, code: Code, row: int) -> None:
         target.code, target.row = code, row
         self.by_row[code.index, row] = target

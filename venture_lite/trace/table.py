@@ -490,7 +490,10 @@ class Table:
         if any(self.live[self.count :]):
             raise InternalError("rows beyond the end of a table are live")
         self._changed(first, self.count)
-        self.live[first : self.count] = bytes(self.count - first)
+        for flags in (self.live, *self.observed.values()):
+            flags[first : self.count] = bytes(self.count - first)
+        if self.memos is not None:
+            self.memos[first : self.count] = [None] * (self.count - first)
         self.free = [row for row in self.free if row < first]
         self.dead = first - sum(self.live[:first])
         self.count = first

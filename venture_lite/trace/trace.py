@@ -103,6 +103,23 @@ class Trace:
         self.program.let_go(tree)
         return True
 
+    def truncate(self, codes: int, sites: int) -> set[Code]:
+        """Take out the Codes that got a number since there were so many Codes and sites; they are given back. None of
+        them has rows, but those of definitions of the standard library, which go, too."""
+        gone = set(self.program.truncate(codes, sites))
+        if not gone:
+            return gone
+        del self.tables[codes:]
+        self.tables[:] = [self._vacant if table.code in gone else table for table in self.tables]
+        standard = self.analyzer.standard
+        for name in [name for name, target in standard.items() if target.code in gone]:
+            self.bindings.forget(standard.pop(name))
+        for derived in self.derived:
+            derived.clear()
+        for code in gone:
+            code.index = -1
+        return gone
+
     def decode(self, node: int) -> tuple[Code, int, int]:
         """(Code, slot, row) of a packed node."""
         site = node >> 32

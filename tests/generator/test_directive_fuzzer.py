@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 
 import numpy as np
@@ -37,6 +38,8 @@ def run(venture: Venture, text: str) -> bool:
         return True
     finally:
         model.interrupt_after = None
+        # text that no directive holds any more is let go of as its objects go, here at the same step in both sessions
+        gc.collect()
     return False
 
 
@@ -59,6 +62,8 @@ def run_session(seed: int) -> int:
     venture, twin = (Venture(seed=seed, nested_calls=500) for _ in range(2))
     texts: list[str] = []
     refused = 0
+    # what was there before is not searched again and again
+    gc.freeze()
     with warnings.catch_warnings():
         # numpy's are none of the user's
         warnings.simplefilter("error")
@@ -73,6 +78,8 @@ def run_session(seed: int) -> int:
         except (Exception, InternalError) as error:
             session = "\n".join(texts)
             raise AssertionError(f"seed {seed}:\n{session}\n{type(error).__name__}: {error}") from error
+        finally:
+            gc.unfreeze()
     return refused
 
 

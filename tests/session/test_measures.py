@@ -11,11 +11,13 @@ import pytest
 from scipy import stats
 
 from tests import arviz
+from tests.generator.session import standing
 from tests.statistics import assert_same_mean
 from venture_lite import Venture
 from venture_lite.audit.snapshot import snapshot
 from venture_lite.draws.draws import Draws
 from venture_lite.errors import VentureError, VentureWarning
+from venture_lite.session import predictive
 from venture_lite.shell.cli import main
 
 Y = np.random.default_rng(0).normal(1.0, 1.0, 30)
@@ -192,6 +194,62 @@ def test_predictive_of_a_number_is_of_the_prior() -> None:
     one = prior["(replicate y)"][..., 0].ravel()
     scaled = (one - mu) / (np.sqrt(2) * prior["sd"].ravel())
     assert abs((scaled**2).mean() - 1) < 4.9 * math.sqrt(2 / 600)
+
+
+# what the conditions leave, and the probability that `a` holds under them
+CONDITIONED = {
+    "[assume t1 (uniform_continuous 0 1)] [assume t2 (uniform_continuous 0 1)] [condition (<= t1 t2)]"
+    " [assume a (< t1 0.5)] [observe (binomial 500 t1) 250]": 0.75,
+    "[assume f (mem (lambda (i) (flip 0.5)))] [condition (or (f 1) (f 2))] [assume a (f 1)]": 2 / 3,
+    "[assume c (flip 0.2)] [condition (if c (flip 0.5) true)] [assume a c] [observe (flip (if c 0.9 0.1)) true]": 1 / 9,
+    "[assume z (make_crp 1)] [assume same (= (z) (z))] [assume third (z)] [condition (not same)] [assume a same]": 0.0,
+    "[assume p (beta 1 1)] [assume a (flip p)] [condition (> p 0.5)] [condition a]": 1.0,
+}
+
+
+@pytest.mark.parametrize("text", CONDITIONED)
+def test_conditions_of_the_model_hold_in_its_prior(text: str) -> None:
+    """1 in 10^6 by chance for each, by the exact binomial test."""
+    v = Venture(seed=1, chains=2)
+    v.execute(text)
+    before = [snapshot(each) for each in v.traces]
+    found = v.predictive(300)["a"].astype(bool)
+    assert [snapshot(each) for each in v.traces] == before
+    assert found.shape == (2, 300)
+    assert stats.binomtest(int(found.sum()), 600, CONDITIONED[text]).pvalue > 1e-6
+
+
+def test_conditions_and_factors_of_data_are_left_out_of_the_prior_and_named() -> None:
+    v = Venture(seed=1)
+    v.execute("[assume x (normal 0 1)]")
+    v.execute("[condition (> x {low})] for i in 1...2: [factor (* i x)] for i in 1...2: [condition (> x i)]", low=2)
+    with pytest.warns(VentureWarning) as told:
+        draws = v.predictive(200)
+    (warning,) = told
+    for text in ("[condition (> x {low})]", "[factor (* i x)]", "[condition (> x i)]"):
+        assert str(warning.message).count(text) == 1
+    # 1 in 10^6 by chance
+    assert abs(draws["x"].mean()) < 4.9 / math.sqrt(200)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[factor (- 0 (* x x))]", "is not drawn from directly"),
+        ("[factor 0] [observe (normal x 1) 1]", "is not drawn from directly"),
+        ("[condition (> x 100)]", "in 100 draws of the prior .* did not hold"),
+        ("[condition (> x 0)] [condition (< x 0)]", "did not hold"),
+    ],
+)
+def test_a_prior_that_rejection_does_not_give_is_refused(text: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predictive, "MOST_TRIES", 100)
+    v = Venture(seed=1)
+    v.execute(f"[assume x (normal 0 1)] {text}")
+    before = standing(v)
+    with pytest.raises(VentureError, match=said) as met:
+        v.predictive(5)
+    assert met.value.hint == "forget the data and infer: the draws are then those of the prior"
+    assert standing(v) == before
 
 
 # -------------------------------------------------------------------------------------------------------- ArviZ

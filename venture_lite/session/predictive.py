@@ -16,10 +16,12 @@ from venture_lite.draws.draws import Draws, column_array
 from venture_lite.errors import ArgumentError, VentureError, warn
 from venture_lite.interpreter.ancestry import is_unobserved, name_of_choice, read_by_density
 from venture_lite.interpreter.kernel import Resimulation
-from venture_lite.interpreter.model import Model
+from venture_lite.interpreter.model import Model, Rows
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.sources import depends_on, reached
-from venture_lite.session.live import Directory
+from venture_lite.interpreter.weights import log_density
+from venture_lite.language.syntax import Condition, Factor, Parameter, walked
+from venture_lite.session.live import Directory, LoopPart
 from venture_lite.session.measured import ObservedData, data_names
 from venture_lite.values import from_python, to_python
 
@@ -27,6 +29,12 @@ Find = Callable[[Model, str], int]
 """The unobserved choice that an expression's value is. Raises VentureError where it is none."""
 Measured = Mapping[str, Callable[[], Any]]
 """By variable, what gives its value in the state at hand."""
+
+
+MOST_TRIES = 10_000
+"""Draws of the prior for one in which the conditions of the model hold."""
+
+FORGET_AND_INFER = "forget the data and infer: the draws are then those of the prior"
 
 
 def from_draws(draws: Draws, directory: Directory, labels: Sequence[str], find: Find, likelihood: bool) -> Draws:
@@ -54,7 +62,11 @@ def from_draws(draws: Draws, directory: Directory, labels: Sequence[str], find: 
 def from_prior(count: int, directory: Directory, labels: Sequence[str]) -> Draws:
     """So many draws in each chain, as if nothing had been observed: of every assume that is numbers, and
     `(replicate LABEL)`. What depends on data through a procedure that gave them knows them still.
+
+    Conditions of the model hold in each draw; those of data are left out, as their factors are, and a warning names
+    them. Raises VentureError where a factor weighs the model, and where `MOST_TRIES` find no draw that is possible.
     """
+    conditions = _of_the_model(directory)
     chains = []
     for chain, model in enumerate(directory.chains.models):
         measured: dict[str, Callable[[], Any]] = {}
@@ -64,7 +76,8 @@ def from_prior(count: int, directory: Directory, labels: Sequence[str]) -> Draws
                 measured[live.name] = partial(model.trace.result, rows.code, int(rows.rows[0]))
         data = _data(directory, chain, labels)
         measured |= {f"(replicate {label})": each.replicate for label, each in data.items()}
-        found = _collected(model, _prior_states(model, count), measured)
+        states = _prior_states(model, count, [(part.rows[chain], part) for part in conditions])
+        found = _collected(model, states, measured)
         _tell(data)
         chains.append({name: values for name, values in found.items() if values.dtype != object})
     return Draws(chains)
@@ -115,13 +128,54 @@ def _states(model: Model, choices: Mapping[int, str], columns: Mapping[str, np.n
         yield
 
 
-def _prior_states(model: Model, count: int) -> Iterator[None]:
-    """Every unobserved choice is drawn anew, parents first, whatever the data say."""
+def _of_the_model(directory: Directory) -> list[LoopPart]:
+    """The conditions that belong to the model: those outside loops whose text reads no parameter."""
+    conditions, left_out = [], []
+    for live in directory:
+        for part in live.parts:
+            if not isinstance(part.directive, Factor):
+                continue
+            text = walked(part.directive.expression)
+            if live.is_loop or live.given.passes or any(isinstance(item, Parameter) for item in text):
+                left_out.append(part.directive.span.text)
+            elif not isinstance(part.directive, Condition):
+                message = f"the prior that {part.directive.span.text} weighs is not drawn from directly"
+                raise VentureError(message, part.directive.span, FORGET_AND_INFER)
+            else:
+                conditions.append(part)
+    if left_out:
+        texts = ", ".join(dict.fromkeys(left_out))
+        warn(f"the prior is drawn without {texts}: in a loop, or with a parameter in braces, it belongs to the data")
+    return conditions
+
+
+def _prior_states(model: Model, count: int, conditions: Sequence[tuple[Rows, LoopPart]]) -> Iterator[None]:
+    """Every unobserved choice is drawn anew, parents first, whatever the data say, until the conditions hold."""
     for _ in range(count):
-        scaffold = Builder(model.trace).build(model.trace.default.everything())
-        model.regenerator.detach(scaffold, counts=False)
-        model.regenerator.regenerate(scaffold, Resimulation(model))
+        tries = 1
+        with model.transaction() as change:
+            while broken := _broken(model, conditions):
+                if tries == MOST_TRIES:
+                    span = broken.directive.span
+                    raise VentureError(
+                        f"in {tries:,} draws of the prior {span.text} did not hold", span, FORGET_AND_INFER
+                    )
+                change.back()
+                model.poll()
+                tries += 1
+            change.keep()
         yield
+
+
+def _broken(model: Model, conditions: Sequence[tuple[Rows, LoopPart]]) -> LoopPart | None:
+    """Draw every unobserved choice anew, parents first; the condition that does not hold then, if one does not."""
+    scaffold = Builder(model.trace).build(model.trace.default.everything())
+    model.regenerator.detach(scaffold, counts=False)
+    model.regenerator.regenerate(scaffold, Resimulation(model))
+    for rows, part in conditions:
+        if log_density(model.trace, model.evidence_node(rows.code, int(rows.rows[0]))) == -np.inf:
+            return part
+    return None
 
 
 def _collected(model: Model, states: Iterator[None], measured: Measured) -> dict[str, np.ndarray]:

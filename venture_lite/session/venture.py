@@ -281,8 +281,8 @@ class Venture:
         Of draws of this program: the same draws (without those of a warm-up) with `(replicate LABEL)`, in which each
         datum is drawn anew with its arguments as they are in the draw, and with `log_likelihood` the log density of
         each, `(log_likelihood LABEL)`. Of a whole number: so many draws of the prior a chain, every assume that is
-        numbers among them. `labels` are those of observes, or the names of the parameters that hold the data; left
-        out, all are.
+        numbers among them, in which the conditions hold that stand outside loops and read no parameter. `labels` are
+        those of observes, or the names of the parameters that hold the data; left out, all are.
 
             draws = v.predictive(v.infer("(repeat 1000 (do (nuts default all 'adapt 500 1) (collect mu sd)))"))
             tree = draws.to_datatree(prior=v.predictive(500))
@@ -290,7 +290,7 @@ class Venture:
         The traces stay as they are. Data are drawn with each chain's own generator.
 
         Raises ArgumentError for draws that lack a choice on which the data depend; `(collect (replicate LABEL))` needs
-        none.
+        none. Raises VentureError for a prior that a factor weighs, or whose conditions hold in none of 10,000 draws.
         """
         if not isinstance(draws, Draws) and (not isinstance(draws, (int, np.integer)) or draws < 1):
             raise ArgumentError(f"draws of an inference, or how many of the prior, are needed, got {draws!r}")

@@ -60,10 +60,12 @@ class DirectiveShapes:
             self._latest.popitem(last=False)
         return shared
 
-    def forget_all(self) -> None:
-        """What the Codes read may be gone."""
-        self._all.clear()
-        self._latest.clear()
+    def forget_gone(self, gone: set[Code]) -> None:
+        """Codes were taken out: neither they nor those that read them can be asked for again."""
+        for key, shared in list(self._all.items()):
+            if shared.code in gone or any(target.code in gone for target in shared.code.uses):
+                del self._all[key]
+                self._latest.pop(key, None)
 
     def forgotten(self, code: Code, bound: Global | None) -> None:
         """A directive is gone: its Code goes, too, at once or when the directive can no longer be taken back."""
@@ -109,7 +111,7 @@ def truncate(model: Model, codes: int, sites: int) -> None:
     if gone:
         for key in [key for key, made in model.codes.items() if getattr(made, "code", made) in gone]:
             del model.codes[key]
-        shapes_of(model).forget_all()
+        shapes_of(model).forget_gone(gone)
 
 
 def let_go_of_forgotten(model: Model, code: Code, bound: Global | None) -> None:

@@ -193,6 +193,10 @@ VACANT = Code("vacant", "vacant", None, 0, None)
 """What stands in `Program.codes` and `Program.site_code` at the numbers of Codes that were let go of."""
 
 
+Extent = tuple[int, int, tuple[int, ...]]
+"""How many numbers Codes and sites have had, and which of the Codes' are free."""
+
+
 class Program:
     """All Codes of a trace, with their sites and who reads what.
 
@@ -264,17 +268,23 @@ class Program:
         self._vacant.extend(sorted((code.index for code in gone), reverse=True))
         self.version += bool(gone)
 
-    def truncate(self, codes: int, sites: int) -> list[Code]:
-        """Take out the Codes that got a number since there were so many Codes and sites; they are given back."""
-        made = dict.fromkeys((*self.codes[codes:], *self.site_code[sites:]))
-        gone = [code for code in made if code is not VACANT]
+    def extent(self) -> Extent:
+        """The numbers that are in use now."""
+        return len(self.codes), len(self.site_code), tuple(self._vacant)
+
+    def truncate(self, extent: Extent) -> list[Code]:
+        """Take out the Codes that got a number since `extent` was given; they are given back, the latest first."""
+        codes, sites, vacant = extent
+        again = (self.codes[index] for index in vacant)
+        made = dict.fromkeys((*self.codes[codes:], *self.site_code[sites:], *again))
+        gone = sorted((code for code in made if code is not VACANT), key=lambda code: -code.index)
         for target in {target for code in gone for target in code.uses}:
             target.readers[:] = [reader for reader in target.readers if reader[0] not in made]
         self._vacate(gone)
         del self.codes[codes:], self.site_code[sites:], self.site_slot[sites:]
         self._vacant[:] = [index for index in self._vacant if index < codes]
-        for vacant in self._vacant_sites.values():
-            vacant[:] = [site for site in vacant if site < sites]
+        for free in self._vacant_sites.values():
+            free[:] = [site for site in free if site < sites]
         return gone
 
     def leave_readers(self, code: Code, index: int) -> None:

@@ -19,6 +19,7 @@ from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.tally import Progress
 from venture_lite.kernels.direct_worlds import DirectWorlds
 from venture_lite.procedures.record import Procedure
+from venture_lite.program.code import Extent
 from venture_lite.session.interruption import Interruption
 from venture_lite.session.shapes import truncate
 from venture_lite.session.standard import StandardLibrary
@@ -77,17 +78,16 @@ class Mark:
 
     journal: int
     generator: Mapping[str, Any] | None
-    # numbers of Codes and of sites
-    text: tuple[int, int]
+    text: Extent
     impossible: tuple[bool, Span | None]
 
     @classmethod
     def of(cls, model: Model, moves: bool = False) -> Mark:
-        trace, program = model.trace, model.trace.program
+        trace = model.trace
         return cls(
             trace.journal.mark(),
             None if moves else trace.rng.bit_generator.state,
-            (len(program.codes), len(program.site_code)),
+            trace.program.extent(),
             (model.maybe_impossible, model.impossible_since),
         )
 
@@ -97,7 +97,7 @@ class Mark:
         if self.generator is not None:
             model.trace.rng.bit_generator.state = self.generator
             model.maybe_impossible, model.impossible_since = self.impossible
-            truncate(model, *self.text)
+            truncate(model, self.text)
 
 
 class ChainExecutor(Protocol):

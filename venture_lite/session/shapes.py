@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from venture_lite.errors import CallSite, Span, VentureError
 from venture_lite.interpreter.model import Model
 from venture_lite.language.syntax import Expression, Form
-from venture_lite.program.code import Code, Global
+from venture_lite.program.code import Code, Extent, Global
 from venture_lite.program.compiler import tree_of
 
 MOST_KEPT = 256
@@ -105,9 +105,9 @@ def let_go(model: Model, codes: list[Code]) -> None:
         derived.clear()
 
 
-def truncate(model: Model, codes: int, sites: int) -> None:
-    """Take out all Codes that got a number since there were so many Codes and sites."""
-    gone = model.trace.truncate(codes, sites)
+def truncate(model: Model, extent: Extent) -> None:
+    """Take out all Codes that got a number since `extent` was given."""
+    gone = model.trace.truncate(extent)
     if gone:
         for key in [key for key, made in model.codes.items() if getattr(made, "code", made) in gone]:
             del model.codes[key]

@@ -14,7 +14,7 @@ import numpy as np
 from venture_lite.errors import CallSite, InternalError, Span
 from venture_lite.procedures.checks import completed, record_valid
 from venture_lite.procedures.record import Random
-from venture_lite.program.code import VACANT, Code, Kind, Program, Ref, SlotRef
+from venture_lite.program.code import VACANT, Code, Extent, Kind, Program, Ref, SlotRef
 from venture_lite.program.compiler import Analyzer, StandardNames
 from venture_lite.trace.bindings import Bindings, Derived
 from venture_lite.trace.borrowed import BorrowedColumn, borrow
@@ -103,13 +103,13 @@ class Trace:
         self.program.let_go(tree)
         return True
 
-    def truncate(self, codes: int, sites: int) -> set[Code]:
-        """Take out the Codes that got a number since there were so many Codes and sites; they are given back. None of
-        them has rows, but those of definitions of the standard library, which go, too."""
-        gone = set(self.program.truncate(codes, sites))
+    def truncate(self, extent: Extent) -> set[Code]:
+        """Take out the Codes that got a number since `extent` was given; they are given back. None of them has rows,
+        but those of definitions of the standard library, which go, too."""
+        gone = set(self.program.truncate(extent))
         if not gone:
             return gone
-        del self.tables[codes:]
+        del self.tables[extent[0] :]
         self.tables[:] = [self._vacant if table.code in gone else table for table in self.tables]
         standard = self.analyzer.standard
         for name in [name for name, target in standard.items() if target.code in gone]:

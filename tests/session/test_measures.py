@@ -284,6 +284,47 @@ def test_loo_and_compare_take_the_tree_as_it_is() -> None:
     assert sorted(table.index) == ["normal", "student"]
 
 
+# programs whose data of one name stand in more than one directive; and the names
+SEVERAL_OF_A_NAME = {
+    "for i in 1...2: [observe (normal x 1) {y[i]}]\nfor i in 3...5: [observe (normal x 2) {y[i]}]": ["y"],
+    "for i in 1...3: [observe (normal x 1) {y[i]}]\n[observe (normal x 1) {y[4]}] [observe (flip 0.5) {c}]": ["y", "c"],
+    "both: for i in 1...2: [observe (normal x 1) 0.5] [observe (poisson 3) i]": ["both"],
+    "for i in 1...2: ys: [observe (normal x 1) {y[i]}]\nfor i in 3...5: [observe (normal x 2) {y[i]}]": ["ys", "y"],
+    "for t in 1...2: [observe (normal x 1) {y[t]}] [infer (mh default one 1)]": ["y"],
+    "for i in 1...2: [observe (normal x 1) {y[i]}]\na: for i in 1...2: [observe (poisson 3) i]\n[forget a 1]": [
+        "y",
+        "a",
+    ],
+}
+
+
+@pytest.mark.parametrize("text", SEVERAL_OF_A_NAME)
+def test_data_have_one_name_and_one_length_in_all_groups(text: str) -> None:
+    v = Venture(seed=1)
+    given = {"y": [0.1, 0.2, 0.3, 0.4, 0.5], "c": True}
+    v.execute("[assume x (normal 0 1)]")
+    v.execute(text, **{name: value for name, value in given.items() if f"{{{name}" in text})
+    tree = v.predictive(v.infer("(repeat 5 (do (mh default one 1) (collect x)))"), log_likelihood=True).to_datatree(
+        prior=v.predictive(5)
+    )
+    sizes = {name: int(tree["observed_data"][name].size) for name in SEVERAL_OF_A_NAME[text]}
+    for group in ("observed_data", "posterior_predictive", "log_likelihood", "prior_predictive"):
+        each = tree[group].to_dataset()
+        drawn = 1 if group == "observed_data" else 5
+        assert {name: values.size // drawn for name, values in each.data_vars.items()} == sizes
+
+
+@pytest.mark.thorough
+def test_leave_one_out_takes_data_of_two_loops() -> None:
+    import arviz_stats
+
+    v = Venture(seed=1, chains=2)
+    text = "for i in 1...15: [observe (normal x 1) {y[i]}]\nfor i in 16...30: [observe (normal x 2) {y[i]}]"
+    v.execute(f"[assume x (normal 0 1)] {text}", y=Y)
+    tree = v.predictive(v.infer("(repeat 200 (do (mh default one 2) (collect x)))"), log_likelihood=True).to_datatree()
+    assert arviz_stats.loo_pit(tree)["y"].notnull().all()
+
+
 @pytest.mark.thorough
 def test_the_tree_has_statistics_of_each_transition() -> None:
     draws = gradient_draws()

@@ -18,7 +18,7 @@ from venture_lite.procedures.exchangeable.counted import Counted
 from venture_lite.procedures.record import Random
 from venture_lite.program.code import Kind
 from venture_lite.session.live import Directory, LoopPart
-from venture_lite.session.origin import name_of_data
+from venture_lite.session.origin import data_names
 from venture_lite.trace.nodes import row_of, site_of
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import NotColumnar
@@ -171,18 +171,6 @@ def _by_site(nodes: list[int]) -> dict[int, list[int]]:
     for place, node in enumerate(nodes):
         found.setdefault(site_of(node), []).append(place)
     return found
-
-
-def data_names(directory: Directory) -> dict[str, list[LoopPart]]:
-    """The observes by what their data go by: labels, of their own or of their loop, and parameters that hold them."""
-    known: dict[str, list[LoopPart]] = {}
-    for live in directory:
-        for part in live.parts:
-            if part.evidence is not None:
-                name = name_of_data(part.directive) or live.label
-                if name is not None:
-                    known.setdefault(name, []).append(part)
-    return known
 
 
 def _observing(directory: Directory, label: str) -> list[LoopPart]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain, count
-from typing import Any
-
 import numpy as np
 
 from venture_lite.draws.draws import Origin, column_array, joined_column
 from venture_lite.interpreter.model import Model
 from venture_lite.language.syntax import Directive, IndexName, IndexOf, Observe, Parameter
-from venture_lite.session.live import Directory, Live, LoopPart
+from venture_lite.session.live import Directory, LoopPart
 from venture_lite.values import freeze
 
 
@@ -49,19 +45,25 @@ def _program(directory: Directory) -> str:
     return "\n".join(lines)
 
 
-def _observed(directory: Directory) -> dict[str, np.ndarray]:
-    """The observed numbers by name; passes of one loop, and those left of it, joined."""
-    found: dict[tuple[str, int], list[np.ndarray]] = {}
+def data_names(directory: Directory) -> dict[str, list[LoopPart]]:
+    """The observes by what their data go by: labels, of their own or of their loop, and parameters that hold them."""
+    known: dict[str, list[LoopPart]] = {}
     for live in directory:
-        for name, part in _named_parts(live):
-            values = _values(directory.chains.models[0], part)
-            found.setdefault((name, id(live.run or live)), []).append(values)
-    observed: dict[str, np.ndarray] = {}
-    for (name, _), parts in found.items():
-        values = joined_column(parts)
-        if values.dtype != object:
-            observed[_unused(name, observed)] = freeze(values)
-    return observed
+        for part in live.parts:
+            if part.evidence is not None:
+                name = name_of_data(part.directive) or live.label
+                if name is not None:
+                    known.setdefault(name, []).append(part)
+    return known
+
+
+def _observed(directory: Directory) -> dict[str, np.ndarray]:
+    """The observed numbers by name; those of all observes of a name, and passes left of them, joined."""
+    model = directory.chains.models[0]
+    joined = {
+        name: joined_column([_values(model, part) for part in parts]) for name, parts in data_names(directory).items()
+    }
+    return {name: freeze(values) for name, values in joined.items() if values.dtype != object}
 
 
 def _values(model: Model, part: LoopPart) -> np.ndarray:
@@ -72,17 +74,3 @@ def _values(model: Model, part: LoopPart) -> np.ndarray:
         return column_array([model.trace.value(node) for node in nodes])
     values = column_array(part.evidence)
     return values[left] if part.forgotten else values
-
-
-def _named_parts(live: Live) -> Iterator[tuple[str, LoopPart]]:
-    """The observing parts of a directive; a loop that observes once may lend its label."""
-    observing = [part for part in live.parts if part.evidence is not None]
-    for part in observing:
-        name = name_of_data(part.directive) or (live.label if len(observing) == 1 else None)
-        if name is not None:
-            yield name, part
-
-
-def _unused(name: str, taken: dict[str, Any]) -> str:
-    candidates = chain([name], (f"{name}_{number}" for number in count(2)))
-    return next(candidate for candidate in candidates if candidate not in taken)

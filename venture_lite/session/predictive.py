@@ -22,7 +22,8 @@ from venture_lite.interpreter.sources import depends_on, reached
 from venture_lite.interpreter.weights import log_density
 from venture_lite.language.syntax import Condition, Factor, Parameter, walked
 from venture_lite.session.live import Directory, LoopPart
-from venture_lite.session.measured import ObservedData, data_names
+from venture_lite.session.measured import ObservedData
+from venture_lite.session.origin import data_names
 from venture_lite.values import from_python, to_python
 
 Find = Callable[[Model, str], int]

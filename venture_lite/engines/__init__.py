@@ -1,3 +1,3 @@
-"""The engines, one a file or a folder. An engine sees scaffolds, weights and blocks; `transitions` is the step of
-Metropolis-Hastings that several of them share.
+"""The engines, one a file or a folder. An engine sees scaffolds, weights and blocks; `proposal` is
+Metropolis-Hastings by a procedure of the user's, `adaptation` what kernels learn while they run.
 """

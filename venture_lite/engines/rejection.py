@@ -1,7 +1,7 @@
 """`rejection`: exact draws of a block from its conditional distribution, by rejection from the prior.
 
 A proposal draws the block and what hangs on it anew; it is kept with probability exp(w - m), where w is the log weight
-of all that absorbs the change and m an upper bound of it, whatever the block is (`weight_bounds.py`).
+of all that absorbs the change and m an upper bound of it, whatever the block is (`blocks/weight_bounds.py`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Ctrl-C while a directive runs: noted at once, acted on where the trace can stop, and never lost.
 
-A command's `Stop` (`signals.py`) makes other signals one with Ctrl-C: they are noted as well.
+A command's `Stop` (`inference/signals.py`) makes other signals one with Ctrl-C: they are noted as well.
 
 A signal's handler runs between any two instructions of Python; raised there, an exception would leave tables half
 changed. So while a directive runs the handler only takes a note, which is read between transitions and every few

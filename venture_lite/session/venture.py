@@ -61,8 +61,9 @@ class Venture:
 
     `kernels` says how transitions are made: "compiled", by a fast way where a block has one; "interpreted", each on the
     trace by its definition; "checked", in both ways from the same state with the same random numbers, which raises
-    InternalError where weights, decisions or values differ. The draws are the same, but for those of `pgibbs`, whose
-    fast way takes its random numbers in another order.
+    InternalError where weights, decisions or values differ. The draws are the same, but where a fast way takes its
+    random numbers in another order: in `pgibbs`, in the kernels of `smc`, in `anneal` of collapsed components, and in
+    `(mh SCOPE one T)` behind a kernel with 'weights.
 
     `executor` is any executor of `concurrent.futures`, in which the chains of inferences then run: in other processes,
     on other machines; the draws are the same.

@@ -1,4 +1,4 @@
 """The data of a trace: `table` holds every value, `journal` the inverse of every change, `bags`, `keys`, `users` and
-`scopes` what is found in O(1); `trace` keeps them in step. `emit` reads a slot's arguments out of the tables, `explain`
-finds the call that fails in them.
+`scopes` what is found in O(1); `trace` keeps them in step. `bindings` knows the rows that names stand
+for, `runtime` the values that are procedures.
 """

@@ -38,8 +38,8 @@ class Memo:
         self.node = node
         # key -> row of the procedure's Code, whose arguments are the key
         self.entries = KeyIndex(key_at)
-        # rows that had no user left at some time and stayed (`constants.py`), those of longest ago first; they may have
-        # users again
+        # rows that had no user left at some time and stayed (`interpreter/constants.py`), those of longest ago
+        # first; they may have users again
         self.unused: dict[int, None] = {}
 
     def __repr__(self) -> str:

@@ -382,7 +382,7 @@ class Table:
         self.context: Column | None = None
         # the memo that each memoized row belongs to
         self.memos: list[Any] | None = None
-        # of rows that have lost their last user: whether they stay without (`constants.py`)
+        # of rows that have lost their last user: whether they stay without (`interpreter/constants.py`)
         self.constant: dict[int, bool] = {}
         # the live rows in a random order, where minibatches are drawn of them
         self.order: RowOrder | None = None

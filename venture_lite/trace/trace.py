@@ -1,7 +1,7 @@
 """The trace: tables, edges, choices and scopes, with the elementary operations that keep them in step.
 
 Every operation here writes its inverse to the journal. What evaluates, detaches and regenerates families is in
-`steps.py` and `regenerate.py`; this module owns the data.
+`interpreter/steps.py` and `interpreter/regenerate.py`; this module owns the data.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Subsample annealing: `anneal` is the action, `assignments` what becomes of a datum, `deferred` of its rows."""
+"""Subsample annealing: `anneal` is the action, `assignments` what becomes of a datum."""

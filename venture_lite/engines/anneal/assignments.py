@@ -1,7 +1,7 @@
 """A datum's assignments: taken out, drawn given all else, put in.
 
-`Assignments` does it in the trace. Where the model allows it does it over the statistics alone (`deferred.py`), and the
-trace follows when `settle` is called.
+`Assignments` does it in the trace. Where the model allows it does it over the statistics alone
+(`kernels/deferred.py`), and the trace follows when `settle` is called.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """`flymc`: Firefly Monte Carlo (Maclaurin and Adams 2014), exact transitions that look at the bright rows.
 
 A transition resamples the brightness given the block (`firefly.py`), then moves the block given the brightness: by a
-walk, a Langevin step or a slice. Blocks are those whose rows read them through linear predictors (`linear_block.py`).
+walk, a Langevin step or a slice. Blocks are those whose rows read them through linear predictors
+(`blocks/linear_block.py`).
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ from venture_lite.procedures.domains import (
     number_of,
     vector_of,
 )
+from venture_lite.procedures.orders import log_probability_of_increase
 from venture_lite.procedures.record import Argument, Gradient, Random
 from venture_lite.values import equal, freeze, key_of, show
 
@@ -519,9 +520,9 @@ def _shared(part: np.ndarray, lifted: bool) -> Any:
 
 @functools.cache
 def increasing(inner: Random, are_constant: bool) -> Random:
-    """The independent items of a vector given that they increase. Where all items share their parameters, the density
-    is that of the items times their number's factorial; where they differ they must be constants of the text, and the
-    factor, which is one too, is left out.
+    """The independent items of a vector given that they increase: their density by the probability that they do. Where
+    all items share their parameters that is one by their number's factorial; where they differ they must be constants
+    of the text.
 
     Raises ArgumentError for a distribution that is not a continuous one of vectors of independent items.
     """
@@ -543,6 +544,7 @@ class _Increasing:
     are_constant: bool
 
     def _log_factor(self, arguments: Sequence[Any]) -> float:
+        """Less the log of the probability that the items increase."""
         vectors = [
             vector for each in arguments if isinstance(each, SEVERAL) and (vector := vector_of(each)) is not None
         ]
@@ -550,20 +552,33 @@ class _Increasing:
             raise ArgumentError(
                 f"increasing: {self.inner.name} is one number here", hint="a vector for a parameter, as (zeros 3)"
             )
-        if all((vector == vector[:1]).all() for vector in vectors):
+        if _are_alike(vectors):
             return math.lgamma(len(vectors[0]) + 1.0)
         if not self.are_constant:
             raise ArgumentError(
                 f"increasing: the items of {self.inner.name} differ in parameters that are not constants",
                 hint="one number for all items, or vectors of constants",
             )
-        return 0.0
+        sizes = {len(vector) for vector in vectors}
+        if len(sizes) > 1:
+            # the items say which is wrong
+            return -self.inner.log_density(vectors[0], *arguments)
+        given = [np.broadcast_to(x, sizes) if vector_of(x) is None else vector_of(x) for x in arguments]
+        items = tuple(tuple(map(float, item)) for item in zip(*given, strict=True))
+        found = log_probability_of_increase(self.inner, items)
+        if not found > -math.inf:
+            raise ArgumentError(
+                f"increasing: the probability that the items of {self.inner.name} increase is below the floats",
+                hint="parameters that increase",
+            )
+        return -found
 
     def simulate(self, rng: np.random.Generator, *arguments: Any) -> np.ndarray:
-        are_alike = self._log_factor(arguments) > 0.0
+        self._log_factor(arguments)
+        are_alike = _are_alike([vector_of(each) for each in arguments if isinstance(each, SEVERAL)])
         for _ in range(MOST_TRIES):
             drawn = self.inner.simulate(rng, *arguments)
-            if are_alike or len(drawn) < 2:
+            if are_alike:
                 drawn = np.sort(drawn)
             if (np.diff(drawn) > 0.0).all():
                 return freeze(drawn)
@@ -583,6 +598,11 @@ class _Increasing:
             raise RowByRow
         terms = self.inner.log_density_columns(lifted, value, *arguments) + self._log_factor(arguments)
         return np.where((np.diff(value, axis=1) > 0.0).all(axis=1), terms, -np.inf)
+
+
+def _are_alike(vectors: Sequence[np.ndarray | None]) -> bool:
+    """True if each vector has the same number everywhere."""
+    return all(vector is not None and bool((vector == vector[:1]).all()) for vector in vectors)
 
 
 MOST_TRIES = 10_000

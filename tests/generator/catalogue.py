@@ -440,7 +440,7 @@ EVIDENCE = (
     Evidence("(binomial 3 <probability>)", ("0", "2")),
     Evidence("(poisson <positive>)", ("0", "1", "3")),
     Evidence("(geometric <probability>)", ("0", "2")),
-    Evidence("(neg_binomial <positive> <probability>)", ("0", "2")),
+    Evidence("(if (flip 0.5) (neg_binomial <positive> <probability>) (neg_binomial_mean 1.5 <positive>))", ("0", "2")),
     Evidence("(categorical <probabilities>)", ("0", "2")),
     Evidence('(categorical <start> (list \'a "a"))', ("'a", '"a"')),
     Evidence("(softmax_categorical <scores>)", ("1", "2")),

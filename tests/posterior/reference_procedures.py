@@ -234,6 +234,10 @@ SINGLE: dict[str, Random] = {
         student_t_log_density,
     ),
     "neg_binomial": Random(lambda rng, r, p: int(rng.negative_binomial(r, p)), neg_binomial_log_density),
+    "neg_binomial_mean": Random(
+        lambda rng, mu, size: int(rng.poisson(rng.gamma(size, mu / size))),
+        lambda x, mu, size: neg_binomial_log_density(x, size, size / (size + mu)),
+    ),
     "softmax_categorical": Random(
         lambda rng, scores: int(rng.choice(len(scores), p=special.softmax(scores))),
         lambda x, scores: float(special.log_softmax(scores)[int(x)]),

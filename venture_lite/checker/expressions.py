@@ -20,7 +20,7 @@ from venture_lite.procedures import registry
 from venture_lite.program import forms, queries
 from venture_lite.program.compiler import as_meant, unknown_name
 from venture_lite.program.compounds import USAGES as COMPOUNDS
-from venture_lite.program.compounds import applied, as_emitting
+from venture_lite.program.compounds import applied, with_distribution
 from venture_lite.program.queries import USAGES as QUERIES
 from venture_lite.program.selects import truth
 from venture_lite.session.standard import NAMES as STANDARD_NAMES
@@ -157,7 +157,7 @@ class Expressions:
                 record, form = as_meant(
                     called.record, form, lambda name: name in scope.names or name in self.names.globals
                 )
-                record, form = as_emitting(record, form, partial(self._procedure_meant, scope))
+                record, form = with_distribution(record, form, partial(self._procedure_meant, scope))
             except VentureError as error:
                 self.findings.error(error, form.span)
                 return None

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from venture_lite.errors import InternalError, Undrawable, VentureError
 from venture_lite.interpreter.ancestry import depends_on_choice
-from venture_lite.procedures.checks import accepts, application_of, check_arguments, rest_of
-from venture_lite.procedures.domains import Domain
+from venture_lite.procedures.checks import accepts, application_of, check_arguments, is_extreme, rest_of
 from venture_lite.procedures.record import Procedure
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.trace.table import ROW_MASK
@@ -84,22 +81,3 @@ def at_limit(trace: Trace, site: int, row: int, record: Procedure, values: tuple
     code = trace.program.site_code[site]
     refs = code.slots[trace.program.site_slot[site]].arguments
     return all(position < len(refs) and depends_on_choice(trace, code, row, [refs[position]]) for position in outside)
-
-
-def is_extreme(domain: Domain, value: Any) -> bool:
-    """Whether a value is outside a domain only by being, or holding, 0 or infinity in place of positive numbers."""
-    meant = within(domain, value)
-    return meant is not value and domain.contains(meant)
-
-
-def within(domain: Domain, value: Any) -> Any:
-    """The value with 1 in place of each 0 or infinity to which rounding may have taken it; itself, if it has none."""
-    try:
-        entries = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        return value
-    extreme = np.asarray(domain.at_limit(entries))
-    if not extreme.any():
-        return value
-    meant = np.where(extreme, 1.0, entries)
-    return meant if meant.ndim else float(meant)

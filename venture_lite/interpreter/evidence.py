@@ -19,9 +19,9 @@ import numpy as np
 
 from venture_lite.errors import EvidenceError, VentureError
 from venture_lite.interpreter.ancestry import depends_on_choice
-from venture_lite.interpreter.application import within
 from venture_lite.interpreter.sources import ValueSource, computed_from, node_named
 from venture_lite.interpreter.weights import log_density
+from venture_lite.procedures.checks import within
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.distributions.improper import CONDITION, FACTOR
 from venture_lite.procedures.domains import SEVERAL, vector_of

@@ -17,11 +17,11 @@ import numpy as np
 
 from venture_lite.errors import InternalError, KernelError, VentureError
 from venture_lite.interpreter.ancestry import depends_on_choice
-from venture_lite.interpreter.application import admitted, is_extreme
+from venture_lite.interpreter.application import admitted
 from venture_lite.interpreter.readers import columns_reader
 from venture_lite.interpreter.rounding import of_arguments, of_counts
 from venture_lite.interpreter.scaffold import UserGroup
-from venture_lite.procedures.checks import accepts
+from venture_lite.procedures.checks import accepts, is_extreme
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.procedures.domains import ANY, REAL, VECTOR
 from venture_lite.procedures.record import Random

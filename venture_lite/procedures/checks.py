@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from venture_lite.errors import ArgumentError, Span
 from venture_lite.procedures.columns import Flags
 from venture_lite.procedures.domains import Domain
@@ -71,6 +73,25 @@ def rest_of(record: Procedure) -> Domain | None:
 def accepts(argument: Argument, value: Any) -> bool:
     """Whether one value is allowed; the default None stands for an argument left out."""
     return (value is None and argument.default is None) or argument.domain.contains(value)
+
+
+def is_extreme(domain: Domain, value: Any) -> bool:
+    """Whether a value is outside a domain only by being, or holding, 0 or infinity in place of positive numbers."""
+    meant = within(domain, value)
+    return meant is not value and domain.contains(meant)
+
+
+def within(domain: Domain, value: Any) -> Any:
+    """The value with 1 in place of each 0 or infinity to which rounding may have taken it; itself, if it has none."""
+    try:
+        entries = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return value
+    extreme = np.asarray(domain.at_limit(entries))
+    if not extreme.any():
+        return value
+    meant = np.where(extreme, 1.0, entries)
+    return meant if meant.ndim else float(meant)
 
 
 def signature(record: Procedure) -> str:

@@ -9,17 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from venture_lite.errors import Undrawable
 from venture_lite.procedures.bounds import Maximisers, bound_at, certain
-from venture_lite.procedures.columns import Flags, keep_exact, may_overflow, single_numbers
+from venture_lite.procedures.checks import argument_error, columns_valid, is_extreme, record_valid
+from venture_lite.procedures.columns import Flags, RowByRow, keep_exact, may_overflow, single_numbers
 from venture_lite.procedures.derivatives import gradient_of
-from venture_lite.procedures.domains import each
+from venture_lite.procedures.domains import ANY, each
 from venture_lite.procedures.items import Items
 from venture_lite.procedures.numeric import on_columns
-from venture_lite.procedures.record import Argument, Columns, Gradient, Random
+from venture_lite.procedures.record import Argument, Columns, Deterministic, Gradient, Random
 from venture_lite.procedures.simulation import column_draws
 from venture_lite.procedures.transforms import Transform
 
@@ -131,3 +134,67 @@ def random(
     taken = tuple(replace(argument, domain=each(argument.domain)) for argument in arguments)
     either = scalar_density(density, len(arguments), items.log_density)
     return replace(record, arguments=taken, log_density=either, **items.of_vectors())
+
+
+@cache
+def density_procedure(record: Random) -> Deterministic:
+    """The log density of a distribution as a function of its arguments and, behind them, of the value.
+
+    Raises ArgumentError for arguments outside their domains, Undrawable where they are at a limit.
+    """
+    is_valid = record_valid(record)
+
+    def scalar(*given: Any) -> float:
+        *arguments, value = given
+        if not is_valid(*arguments):
+            for position, argument in enumerate(arguments):
+                if error := argument_error(record, position, argument):
+                    is_limit = is_extreme(record.arguments[position].domain, argument)
+                    raise Undrawable(error.message, None, error.hint) if is_limit else error
+        return record.log_density(value, *arguments)
+
+    def columns(lifted: Flags, *given: Any) -> np.ndarray:
+        assert record.log_density_columns is not None
+        if not columns_valid(record, lifted[:-1], given[:-1]):
+            raise RowByRow
+        return record.log_density_columns(_value_first(lifted), *_value_first(given))
+
+    def pullback(lifted: Flags, wanted: Flags, cotangent: Any, result: Any, *given: Any) -> tuple[Any, ...]:
+        assert record.gradient is not None
+        value, *arguments = given[-1], *given[:-1]
+        flags, asked = _value_first(lifted), _value_first(wanted)
+        inputs = (value, *arguments)
+        if any(lifted):
+            # rows differ in their cotangents: what they share has a derivative for each
+            inputs = tuple(
+                np.broadcast_to(each, (len(result), *np.shape(each))) if ask and not up else each
+                for each, up, ask in zip(inputs, flags, asked, strict=True)
+            )
+        apart = tuple(up or (ask and any(lifted)) for up, ask in zip(flags, asked, strict=True))
+        partials = record.gradient.evaluate(apart, asked, *inputs)
+        shares = [_share(cotangent, *each) for each in zip(partials, flags, apart, strict=True)]
+        return (*shares[1:], shares[0])
+
+    return Deterministic(
+        "log_density",
+        (*record.arguments, Argument("value", ANY)),
+        f"The log density of a value under {record.name}.",
+        scalar,
+        columns if record.log_density_columns is not None else None,
+        pullback=pullback if record.gradient is not None else None,
+    )
+
+
+def _value_first(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (given[-1], *given[:-1])
+
+
+def _share(cotangent: Any, partial: Any, lifted: bool, apart: bool) -> Any:
+    """The cotangent of an input, of whose rows' derivatives those of a shared one are summed."""
+    if partial is None:
+        return None
+    if isinstance(partial, tuple):
+        return tuple(_share(cotangent, each, lifted, apart) for each in partial)
+    rows = np.shape(cotangent)
+    share = np.reshape(cotangent, rows + (1,) * (np.ndim(partial) - len(rows))) * partial
+    return share.sum(axis=0) if apart and not lifted else share if np.ndim(share) else float(share)

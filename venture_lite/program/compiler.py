@@ -32,7 +32,7 @@ from venture_lite.procedures.distributions.improper import FLAT, FLAT_ABOVE, FLA
 from venture_lite.procedures.record import Deterministic, Maker, Procedure, Random
 from venture_lite.program.code import Code, Constant, Global, GlobalRef, Kind, Program, Ref, Slot, SlotRef, named
 from venture_lite.program.compounds import USAGES as COMPOUNDS
-from venture_lite.program.compounds import applied, as_emitting
+from venture_lite.program.compounds import applied, with_distribution
 from venture_lite.program.forms import SPECIAL_FORMS, refuse_as_name
 from venture_lite.program.lexical import LexicalScope, parameter_names
 from venture_lite.program.lift import ARGUMENT_PREFIX
@@ -456,7 +456,7 @@ class Compiler:
         def is_bound(name: str) -> bool:
             return scope.find(name) is not None or self.analyzer.find_global(name, scope.horizon) is not None
 
-        record, form = as_emitting(*as_meant(record, form, is_bound), partial(self._procedure_meant, scope))
+        record, form = with_distribution(*as_meant(record, form, is_bound), partial(self._procedure_meant, scope))
         inside = scope if scope.in_argument else replace(scope, in_argument=True)
         arguments = tuple(self.compile(part, inside) for part in form.items[1:])
         check_count(record, len(arguments), form.span)

@@ -6,7 +6,7 @@ arguments are those of one record, which is made of the records in the text (`pr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,8 @@ from venture_lite.errors import ArgumentError
 from venture_lite.language.syntax import Expression, Form, Literal, Name, Parameter, Quote
 from venture_lite.procedures import compounds, registry
 from venture_lite.procedures.checks import check_count
+from venture_lite.procedures.density import density_procedure
+from venture_lite.procedures.distributions.finite import LOG_DENSITY
 from venture_lite.procedures.exchangeable.hidden_markov import MAKE_LAZY_HMM, emitting
 from venture_lite.procedures.record import Deterministic, Random
 from venture_lite.program.equations import as_equations
@@ -77,16 +79,21 @@ def _distribution(
             record, arguments = as_application(item, lookup)
             assert isinstance(record, Random)
             return record, arguments
-        case Form(items=(Name(name=name) as named, *arguments)):
+        case Form(items=(Name(name=name) as named, *_)):
             record = lookup(name)
             if isinstance(record, Random) and _is_of_numbers(record):
-                check_count(record, len(arguments), item.span)
-                missing = record.arguments[len(arguments) :]
-                return record, (*arguments, *(Quote(each.default, item.span) for each in missing))
+                return record, _completed(record, item)
             message = f"{named.name} is no distribution of numbers that {head.name} could take"
             raise ArgumentError(message, item.span, f"a distribution that is built in or registered, as {example}")
     message = f"{head.name} takes a distribution written out, which is not applied"
     raise ArgumentError(message, item.span, f"(PROCEDURE ARGUMENT ...), as {example}")
+
+
+def _completed(record: Random, item: Form) -> tuple[Expression, ...]:
+    """The arguments of a distribution as it is written, with those that are left out."""
+    given = item.items[1:]
+    check_count(record, len(given), item.span)
+    return (*given, *(Quote(each.default, item.span) for each in record.arguments[len(given) :]))
 
 
 def _is_of_numbers(record: Random) -> bool:
@@ -157,9 +164,9 @@ _FORMS: dict[str, Callable[[Form, Lookup], Meant]] = {
 }
 
 
-def as_emitting(record: Any, form: Form, lookup: Lookup) -> tuple[Any, Form]:
-    """A call of `make_lazy_hmm` in which a distribution is written in the place of the emission matrix, as one of the
-    maker of such emissions; any other call as it is.
+def with_distribution(record: Any, form: Form, lookup: Lookup) -> tuple[Any, Form]:
+    """A call in which a distribution is written in the place of an argument, as one of the procedure made of it: of
+    `make_lazy_hmm` that of its emissions, of `log_density` that of its parameters. Any other call as it is.
 
     Raises ArgumentError, at its place, for a distribution that states cannot have.
     """
@@ -175,7 +182,22 @@ def as_emitting(record: Any, form: Form, lookup: Lookup) -> tuple[Any, Form]:
                 return emitting(family), replace(form, items=(head, initial, transition, *arguments))
             except ArgumentError as error:
                 raise error.at(item.span) from None
+        case (head, Form(items=(Name(name=name), *given)) as item, value) if record is LOG_DENSITY:
+            known = lookup(name)
+            if known is USAGES and name != "ode":
+                known, written = as_application(item, lookup)
+            elif isinstance(known, Random) and not _may_give_distributions(known, given):
+                written = _completed(known, item)
+            else:
+                return record, form
+            assert isinstance(known, Random)
+            return density_procedure(known), replace(form, items=(head, *written, value))
     return record, form
+
+
+def _may_give_distributions(record: Random, given: Sequence[Expression]) -> bool:
+    """Whether a draw may be a distribution itself, of which `log_density` is asked."""
+    return record.name in ("draw", "uniform_draw") or (record.name == "categorical" and len(given) > 1)
 
 
 def applied(form: Form, lookup: Lookup) -> tuple[Random | Deterministic, Form]:

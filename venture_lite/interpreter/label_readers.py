@@ -23,9 +23,12 @@ KeyedFamily = tuple[Code, tuple[Any, ...]]
 LABEL: Final = None
 
 
-def refuse_other_readers(model: Model, label: int) -> set[KeyedFamily]:
+def refuse_other_readers(model: Model, label: int, stay: bool = False) -> set[KeyedFamily]:
     """The families that may make choices among those that a label is a key of. Raises KernelError where something reads
     it otherwise than as a key of a memoized procedure's calls.
+
+    Where members are to `stay` as they are, a branch or another call that may choose is refused, too: in some state it
+    makes or removes choices.
 
     A label that `predict` alone asks for, and that weighs nothing, may be read in any way.
     """
@@ -45,7 +48,7 @@ def refuse_other_readers(model: Model, label: int) -> set[KeyedFamily]:
                 raise _refused(trace, node)
             if any(item.kind.may_choose for item in family[0].slots):
                 found.add(family)
-        elif any(item.kind.may_choose for code in _entered(trace, node) for item in code.slots):
+        elif stay and any(item.kind.may_choose for code in _entered(trace, node) for item in code.slots):
             raise makes_or_removes_choices(trace, node)
     return found
 
@@ -64,7 +67,7 @@ def refuse_unlike(model: Model, labels: Sequence[int]) -> None:
     keys."""
     families: set[KeyedFamily] | None = None
     for label in labels:
-        found = refuse_other_readers(model, label)
+        found = refuse_other_readers(model, label, stay=True)
         if found != (found if families is None else families):
             raise makes_or_removes_choices(model.trace, label)
         families = found

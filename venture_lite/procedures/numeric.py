@@ -660,7 +660,17 @@ COLUMNS: dict[str, Any] = {
 """The same names over arrays."""
 
 OF_SIMULATORS = frozenset(
-    ("clip", "nextafter", "remainder", "whole", "demanded", "drawn_count", "of_large_rate", "normal_between")
+    (
+        "apart_from_ends",
+        "clip",
+        "nextafter",
+        "remainder",
+        "whole",
+        "demanded",
+        "drawn_count",
+        "of_large_rate",
+        "normal_between",
+    )
 )
 """Names that no density uses, only draws and transforms, which are not differentiated by these tables."""
 

@@ -32,12 +32,10 @@ KERNELS = ("compiled", "interpreted", "checked")
 
 
 def runs(fault: Fault) -> Iterator[Any]:
-    """Every case under each of its engines and each way of making transitions; every day in the one that was wrong, and
-    the program that showed the fault in the one that compares, too: it makes the interpreter's draws."""
+    """Every case under each of its engines and each way of making transitions; every day in the one that was wrong."""
     for case in (*fault.cases, *fault.siblings):
         for engine, kernels in itertools.product(case.engines, KERNELS):
-            is_everyday = kernels == "compiled" or (case is fault.cases[0] and kernels == "checked")
-            is_everyday = is_everyday and case in fault.cases
+            is_everyday = kernels == "compiled" and case in fault.cases
             marks = [] if is_everyday and not fault.is_long else [pytest.mark.slow]
             yield pytest.param(case, engine, kernels, id=f"{case.name}:{engine}:{kernels}", marks=marks)
 

@@ -329,7 +329,7 @@ class AutoRun:
         if self._left <= 0.0:
             warn(f"auto: {self._seconds} s are over after {self.made:,} draws a chain: {_reached(judgement)}")
             return True
-        if look > PATIENCE and judgement.apart:
+        if look > PATIENCE and (judgement.apart or not judgement.draws):
             return True
         if self.made >= max(MOST_DRAWS, self._options.draws):
             warn(f"auto: {self.made:,} draws a chain are not enough: {_reached(judgement)}")

@@ -10,7 +10,7 @@ current.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +23,9 @@ from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.handler import Handler
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.weights import Weight, density_of
+from venture_lite.procedures.distributions.categorical import confounded
 from venture_lite.trace.trace import Trace
-from venture_lite.values import equal
+from venture_lite.values import equal, show
 
 
 @dataclass(eq=False, slots=True)
@@ -139,6 +140,16 @@ def too_many_candidates() -> KernelError:
 def without_bound() -> KernelError:
     reason = f"the block may have no bound: its choices decide whether there are more of them, beyond {MOST_DECIDED:,}"
     return KernelError(reason, None, "mh, or a smaller block, as of (choices 'finite) each")
+
+
+def refuse_confounded(model: Model, node: int, operator: Any, values: Sequence[Any]) -> None:
+    """Raises KernelError for values that are equal and not the same: one of them would never be drawn."""
+    if (found := confounded(values)) is not None:
+        one, other = map(show, found)
+        reason = (
+            f"gibbs enumerates values that differ; of {name_of(operator)} {one} and {other} are equal and not the same"
+        )
+        raise KernelError(reason, hint="mh").at(*model.trace.place(*model.trace.decode(node)))
 
 
 def refuse_support(model: Model, node: int, operator: Any) -> KernelError:

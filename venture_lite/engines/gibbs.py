@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from venture_lite.engines.enumeration import Enumeration, refuse_support, too_many_candidates
+from venture_lite.engines.enumeration import Enumeration, refuse_confounded, refuse_support, too_many_candidates
 from venture_lite.engines.forward import ForwardGibbs
 from venture_lite.engines.least_candidates import least_candidates
 from venture_lite.engines.weighted_labels import WeightedLabels
@@ -21,6 +21,7 @@ from venture_lite.interpreter.scaffold import Builder, Scaffold, absorbing_count
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import NEVER, Weight, density_of
 from venture_lite.kernels.compiled import drawing
+from venture_lite.procedures.distributions.categorical import OF_VALUES
 from venture_lite.trace.runtime import Exchangeable
 from venture_lite.values import equal
 
@@ -131,8 +132,11 @@ class Gibbs(Drawing):
         """Refuse a choice whose support cannot be enumerated."""
         for node in nodes:
             operator, arguments = self.model.trace.application(node)
-            if support_of(operator, arguments) is None:
+            support = support_of(operator, arguments)
+            if support is None:
                 raise refuse_support(self.model, node, operator)
+            if operator in OF_VALUES and arguments[-1] is not None and len(support) < len(arguments[-1]):
+                refuse_confounded(self.model, node, operator, arguments[-1])
 
     def _current(self, scaffold: Scaffold, at: Selection) -> dict[Any, Any]:
         """Present values of the choices in the brush, by address; needed where a candidate meets more than one

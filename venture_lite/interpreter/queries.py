@@ -29,7 +29,7 @@ from venture_lite.program.lexical import LexicalScope
 from venture_lite.program.lift import ARGUMENT_PREFIX
 from venture_lite.program.queries import FoundText, Handed, Meaning, OwnProcedure, QueryText
 from venture_lite.trace.runtime import Closure, Exchangeable, Memo
-from venture_lite.values import Dictionary, Distribution, Symbol, key_of, show
+from venture_lite.values import Dictionary, Distribution, Symbol, exact_key, key_of, show
 
 if TYPE_CHECKING:
     from venture_lite.interpreter.model import Model
@@ -97,8 +97,8 @@ class Query:
         return found
 
     def _key(self, values: tuple[Any, ...]) -> Hashable:
-        """What the distribution is kept by: lists, vectors and dictionaries, which mostly are the same from call to
-        call, are hashed once."""
+        """What the distribution is kept by, one for values that no procedure tells apart: lists, vectors and
+        dictionaries, which mostly are the same from call to call, are hashed once."""
         if len(self._tokens) != len(values):
             self._tokens = [(NO_EVIDENCE, None)] * len(values)
         key = []
@@ -106,11 +106,14 @@ class Query:
             if value.__class__ in SINGLE:
                 if value != value:
                     key_of(value)
-                key.append(value)
+                # most values: texts and symbols equal nothing else, and only 0.0 has a sign that may differ
+                is_plain = value.__class__ is str or value.__class__ is Symbol
+                key.append(value if is_plain else (value.__class__, value or repr(value)))
                 continue
             known, token = self._tokens[position]
             if known is not value:
-                token = self._token_of.setdefault(key_of(value), object())
+                key_of(value)  # NaN is refused
+                token = self._token_of.setdefault(exact_key(value), object())
                 self._tokens[position] = value, token
             key.append(token)
         return tuple(key)

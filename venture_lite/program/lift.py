@@ -14,6 +14,7 @@ from typing import Any
 from venture_lite.errors import VentureError
 from venture_lite.language.syntax import UNWRITABLE, Expression, Form, Index, IndexName, Literal, Name, Parameter, Quote
 from venture_lite.program.parameters import constant_index, index_names
+from venture_lite.values import exact_key
 
 ARGUMENT_PREFIX = UNWRITABLE
 """What names of lifted arguments start with."""
@@ -115,25 +116,12 @@ def shape(item: Expression | Index) -> Hashable:
         case Form(items=items):
             return tuple(map(shape, items))
         case Literal(value=value):
-            return ("literal", _hashable(value))
+            return ("literal", exact_key(value))
         case Quote(value=value):
-            return ("quote", _hashable(value))
+            return ("quote", exact_key(value))
         case Parameter(index=index):
             return ("parameter", _index_shape(index))
     raise VentureError("not an expression")
-
-
-def _hashable(value: Any) -> Hashable:
-    """A key that values share only where no procedure tells them apart: 0.0 and -0.0 have two, as have true and 1."""
-    if isinstance(value, tuple):
-        return ("list", *map(_hashable, value))
-    if isinstance(value, float):
-        return ("float", repr(value))
-    try:
-        hash(value)
-    except TypeError:
-        return ("object", id(value))
-    return (type(value).__name__, value)
 
 
 def _index_shape(index: Index) -> Hashable:
@@ -142,6 +130,6 @@ def _index_shape(index: Index) -> Hashable:
             return name
         case _:
             return tuple(
-                _index_shape(part) if hasattr(part, "span") else _hashable(part)
+                _index_shape(part) if hasattr(part, "span") else exact_key(part)
                 for part in (getattr(index, field) for field in index.__slots__ if field not in ("span", "positions"))
             ) + tuple(map(_index_shape, getattr(index, "positions", ())))

@@ -22,7 +22,7 @@ from venture_lite.procedures.domains import (
     WEIGHTS,
 )
 from venture_lite.procedures.record import Argument, Random
-from venture_lite.values import equal, key_of
+from venture_lite.values import are_told_apart, equal, key_of
 
 
 def _masses(probs: Any, values: Any) -> Sequence[float]:
@@ -228,5 +228,16 @@ ORDERED_LOGISTIC = Random(
     source="logistic(cuts_k - score) - logistic(cuts_(k-1) - score), the cuts beyond the first and last infinite",
     gradient=array_gradients.ORDERED_LOGISTIC,
 )  # fmt: skip
+
+OF_VALUES = frozenset((CATEGORICAL, WEIGHTED_CATEGORICAL, UNIFORM_DRAW))
+"""The distributions of the values in a list, their last argument."""
+
+
+def confounded(values: Sequence[Any]) -> tuple[Any, Any] | None:
+    """Two of the values that are equal and not the same, as true and 1: a support has one of them, with both masses."""
+    first: dict[Hashable, Any] = {}
+    pairs = ((first.setdefault(key_of(value), value), value) for value in values)
+    return next((pair for pair in pairs if are_told_apart(*pair)), None)
+
 
 RECORDS = (CATEGORICAL, WEIGHTED_CATEGORICAL, UNIFORM_DRAW, SOFTMAX_CATEGORICAL, ORDERED_LOGISTIC)

@@ -124,7 +124,8 @@ def _von_mises(value: float, mean: float, concentration: float) -> float:
 
 
 def _simulate_von_mises(rng: np.random.Generator, mean: float, concentration: float) -> float:
-    return rng.vonmises(arctan2(sin(mean), cos(mean)), concentration)
+    # NumPy refuses -0.0
+    return rng.vonmises(arctan2(sin(mean), cos(mean)), absolute(concentration))
 
 
 def _simulate_beta(rng: np.random.Generator, a: float, b: float) -> float:

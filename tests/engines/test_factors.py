@@ -147,6 +147,8 @@ def test_data_of_a_loop_are_reported_and_forgotten() -> None:
     [
         ("[factor (exp (* 1e6 (+ 1 (abs x))))]", "EXPR must be a number or -inf, got inf", "(exp"),
         ("[factor {W}]", "EXPR must be a number or -inf, got (1 2)", "{W}"),
+        ("[factor (vector 1)]", "EXPR must be a number or -inf, got [1.]", "(vector 1)"),
+        ("[factor (lkj_cholesky 1 1)]", "EXPR must be a number or -inf, got [[1.]]", "(lkj_cholesky 1 1)"),
         ("[factor (> x 0)]", "EXPR must be a number or -inf, got", "(> x 0)"),
         ("[factor (log 0)]", "the factor is -inf, whatever the random choices are", "(log 0)"),
         ("[condition (+ x 10)]", "EXPR must be a boolean, 0 or 1", "(+ x 10)"),

@@ -65,7 +65,7 @@ def _is_log_weight(column: np.ndarray) -> bool:
 
 
 LOG_WEIGHT = numbers(
-    "log weight", "a number or -inf", "{x} < inf and {x}.__class__ is not bool", columns=_is_log_weight
+    "log weight", "a number or -inf", "{x}.__class__ is not bool and {x} < inf", columns=_is_log_weight
 )
 _WEIGHED = _undrawn("what a factor or a condition weighs cannot be drawn", "an observation in its place")
 

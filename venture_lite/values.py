@@ -253,15 +253,7 @@ def equal(left: Any, right: Any) -> bool:
 
 def is_same(left: Any, right: Any) -> bool:
     """Whether no program can tell two values apart: `equal` does not see true from 1, 1 from 1.0, or 0.0 from -0.0."""
-    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-        return (left.dtype, left.shape, left.tobytes()) == (right.dtype, right.shape, right.tobytes())
-    if isinstance(left, tuple) and isinstance(right, tuple):
-        return len(left) == len(right) and all(map(is_same, left, right))
-    if left.__class__ is not right.__class__:
-        return False
-    if left.__class__ is float:
-        return bool(left == right and math.copysign(1.0, left) == math.copysign(1.0, right))
-    return equal(left, right)
+    return exact_key(left) == exact_key(right)
 
 
 def freeze(array: np.ndarray) -> np.ndarray:

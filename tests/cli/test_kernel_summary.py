@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
-from venture_lite import Venture
+from venture_lite import Venture, VentureWarning
 from venture_lite.draws.draws import Draws, DrawsBuilder, KernelStatistics
 from venture_lite.shell.report import RunReport, as_text
 
@@ -156,9 +157,23 @@ def test_a_value_that_could_move_and_does_not_is_asked_about() -> None:
     v = Venture(seed=1)
     v.execute("[assume b (flip 0.5)] [observe (flip (if b 1 1e-12)) true] [assume k 3]")
     draws = v.infer("(repeat 30 (do (gibbs default one 1) (collect b (* 2 b) k (flip 1))))")
-    warnings = draws.summary().warnings
-    assert "b, (* 2 b): constant: certain, or never moved?" in warnings
-    assert not any(text.startswith(("k", "(flip 1)")) for text in warnings)
+    told = draws.summary().warnings
+    assert "b, (* 2 b): constant: certain, or never moved?" in told
+    assert not any(text.startswith(("k", "(flip 1)")) for text in told)
+
+
+@pytest.mark.parametrize(
+    "begun",
+    ["(mh default one 'drift 1 'adapt 40 1)", "(slice default one 1 5 'adapt 40 1)", "(nuts default all 'adapt 40 1)"],
+)
+def test_what_moved_only_while_a_kernel_adapted_is_asked_about(begun: str) -> None:
+    v = Venture(seed=1)
+    v.execute("[assume x (normal 0 1)]")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VentureWarning)
+        draws = v.infer(f"(do (repeat 40 (do {begun} (collect x (* 2 x)))) (repeat 30 (collect x (* 2 x))))")
+    assert len(set(draws["x"][0].tolist())) > 2
+    assert "x, (* 2 x): constant: certain, or never moved?" in draws.summary().warnings
 
 
 def test_chains_that_stand_at_different_values_are_not_told_to_run_longer() -> None:

@@ -218,9 +218,11 @@ class InferenceProgram:
         return counted(count, "divergence") if count else ""
 
     def could_move(self) -> frozenset[str]:
-        """The variables that never changed though they depend on a choice that is neither observed nor forced."""
+        """The variables that never changed, once the chain was warm, though they depend on a choice that is neither
+        observed nor forced."""
         trace, found = self.model.trace, set()
-        for name, values in self.draws.values.items():
+        for name, every in self.draws.values.items():
+            values = every[self.draws.adapting.get(name, 0) :]
             first = from_python(values[0]) if values else None
             if len(values) > 1 and all(equal(from_python(value), first) for value in values):
                 sources = list(map(self.reader, self.collected[name]))

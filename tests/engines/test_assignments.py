@@ -422,7 +422,9 @@ def test_draws_that_go_are_taken_out_before_others_are_made(drawn: str) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kernel", ["(mh default one 20)", "(gibbs begins all 3)"])
+@pytest.mark.parametrize(
+    "kernel", ["(mh default one 20)", pytest.param("(gibbs begins all 3)", marks=pytest.mark.slow)]
+)
 def test_what_depends_on_a_choice_may_be_a_long_recursion(kernel: str) -> None:
     """Of more steps than Python's own calls may be nested. Seen to fail where rows are entered by calls."""
     v = Venture(seed=1)

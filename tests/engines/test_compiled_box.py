@@ -110,7 +110,7 @@ def test_what_is_learned_in_a_box_is_right_there_for_any_data() -> None:
         assert abs(width - 1.0) < 0.1
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_rounds")
 def test_data_that_are_counted_twice_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Worlds that begin at states of the posterior, with data drawn from them."""

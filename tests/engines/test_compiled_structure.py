@@ -168,7 +168,7 @@ def test_the_frame_of_a_mode_is_refused_where_structure_depends_on_the_block() -
         beside()[0].infer("(compile p b one 'worlds 200 'hidden 4 'frame newton)")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_forgotten_number_of_blocks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     venture = compiled()
     monkeypatch.setattr(Selection, "drawn_from", lambda self: 1)

@@ -227,7 +227,7 @@ THREE_VAGUE = Case(
 FEW_SPLITS = "(slice default all 2 20 'weights 'splits 12 1)", 300
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_few_splits_of_vague_classes_agree() -> None:
     kernel, draws = FEW_SPLITS
     assert_chain_agrees(chain(THREE_VAGUE, kernel), THREE_VAGUE.exact(), draws, kernel)

@@ -216,7 +216,10 @@ SEATED = """[assume a (uniform_discrete 0 2)] [assume crp (make_crp a)] [assume 
     "kernel",
     [
         "(gibbs (choices z) each 1)", "(gibbs (choices z) all 'weights 1)", "(split_merge (choices z) 2)",
-        "(slice (choices z m) all 2 5 'weights 1)", "(slice (choices z m) all 2 5 'weights 'splits 1 1)",
+        *(
+            pytest.param(f"(slice (choices z m) all 2 5 'weights {splits}1)", marks=pytest.mark.slow)
+            for splits in ("", "'splits 1 ")
+        ),
     ],
 )  # fmt: skip
 @pytest.mark.thorough

@@ -47,9 +47,9 @@ def test_the_shapes_of_samples_are_let_go_of() -> None:
     venture = loaded()
     (model,) = venture.traces
     sizes = []
-    for number in range(900):
+    for number in range(450):
         venture.sample(shape(number))
-        if number % 300 == 299:
+        if number % 150 == 149:
             gc.collect()
             sizes.append((len(model.trace.program.codes), len(model.trace.program.site_code), len(codes(model))))
     check(venture)

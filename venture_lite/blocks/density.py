@@ -84,6 +84,8 @@ class BlockDensity:
         self._logits = np.concatenate([np.zeros(0, int), *places])
         # the rows that weigh the change, by kind
         self.terms = list(self._absorbing(scaffold))
+        # their sites
+        self.readers = frozenset(kind.site for kind in self.terms)
         # rows whose densities one evaluation takes
         self.rows = len(scaffold.principals) + sum(kind.count for kind in self.terms)
         self.terms += [

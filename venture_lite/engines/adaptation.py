@@ -327,9 +327,10 @@ class Tuner:
         self._warm_up = WarmUp(burn)
         # none before the first transition: until then a path may set the block
         self._known_windows: Windows | None = None
-        self._tunings: dict[tuple[int, ...], BlockTuning] = {}
-        # by site, of one coordinate
-        self._variances: dict[int, float] = {}
+        # by block, and the sites that weigh it
+        self._tunings: dict[tuple[tuple[int, ...], frozenset[int]], BlockTuning] = {}
+        # by these and site, of one coordinate
+        self._variances: dict[frozenset[int], dict[int, float]] = {}
 
     @property
     def burn(self) -> int:
@@ -355,10 +356,11 @@ class Tuner:
         """Of the blocks so far."""
         return [tuning.step.now for tuning in self._tunings.values() if tuning.step.now]
 
-    def begin(self, nodes: Sequence[int], at: Selection) -> BlockTuning:
-        """A transition of the block at which a selection stands."""
+    def begin(self, nodes: Sequence[int], at: Selection, readers: frozenset[int] = frozenset()) -> BlockTuning:
+        """A transition of the block at which a selection stands. `readers` are the sites that weigh it: where others
+        do, as where another choice decides which of its choices data are of, it has other scales."""
         self._warm_up.begin(at)
-        tuning = self._tuning(() if at.selector.kind in ("all", "key") else tuple(nodes))
+        tuning = self._tuning((() if at.selector.kind in ("all", "key") else tuple(nodes), readers))
         passed = sum(end < self._warm_up.runs for end in self._windows.ends) if self._scaled else 0
         if passed > tuning.closed:
             tuning.closed, tuning.metric = passed, None
@@ -372,14 +374,15 @@ class Tuner:
             tuning.step.settle()
         return tuning
 
-    def _tuning(self, key: tuple[int, ...]) -> BlockTuning:
+    def _tuning(self, key: tuple[tuple[int, ...], frozenset[int]]) -> BlockTuning:
         """Of a block that comes up after the others have learned, what these have."""
         found = self._tunings.get(key)
         if found is None:
             step = DualAveraging(self._start, self._target)
             if self._warm_up.runs > self.burn > 0 and (others := self.steps()):
                 step.now = geometric_mean(others)
-            found = self._tunings[key] = BlockTuning(step, Scales(self._is_dense, self._variances, self._first))
+            variances = self._variances.setdefault(key[1], {})
+            found = self._tunings[key] = BlockTuning(step, Scales(self._is_dense, variances, self._first))
         return found
 
     def metric(self, tuning: BlockTuning, where: Mapping[int, slice], size: int) -> Metric:

@@ -120,7 +120,7 @@ class Hamiltonian(BlockKernel):
         metric = Metric(self.preconditioner.root(nodes)) if self.preconditioner is not None else None
         tuning = None
         if self.tuner is not None:
-            tuning, where = self.tuner.begin(nodes, at), density.places
+            tuning, where = self.tuner.begin(nodes, at, density.readers), density.places
             metric, self.size = metric or self.tuner.metric(tuning, where, density.size), tuning.step.now
         with model.transaction() as change:
             start = self._start(nodes, density)

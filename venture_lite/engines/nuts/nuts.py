@@ -140,8 +140,8 @@ class NoUTurn(BlockKernel):
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         tuner = self._tuner
-        tuning = tuner.begin(nodes, at)
         model, density = self.model, self.densities.of(nodes)
+        tuning = tuner.begin(nodes, at, density.readers)
         where = density.places
         with model.transaction() as change, np.errstate(all="ignore"):
             tuner.metric(tuning, where, density.size)

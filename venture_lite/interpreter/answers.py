@@ -19,8 +19,9 @@ from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.rounding import of_counts
 from venture_lite.interpreter.scaffold import Builder
 from venture_lite.interpreter.weights import Weight, log_density
+from venture_lite.procedures.functions.covariances import Covariance, Mean
 from venture_lite.trace.table import ROW_MASK
-from venture_lite.values import equal
+from venture_lite.values import Dictionary, Distribution, equal
 
 if TYPE_CHECKING:
     from venture_lite.interpreter.model import Model
@@ -195,9 +196,23 @@ def is_near(one: Any, other: Any, absolute: float = 1e-12) -> bool:
     if isinstance(one, (int, float)) and isinstance(other, (int, float)):
         is_close = abs(one - other) <= max(absolute, NEAR * max(abs(one), abs(other)))
         return is_close or one == other or (one != one and other != other)
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        values, others = tuple(one.ravel().tolist()), tuple(other.ravel().tolist())
-        return one.shape == other.shape and is_near(values, others, absolute)
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(is_near(*pair, absolute) for pair in zip(one, other, strict=True))
-    return equal(one, other)
+    parts, others = parts_of(one), parts_of(other)
+    if type(one) is not type(other) or parts is None or others is None:
+        return equal(one, other)
+    return len(parts) == len(others) and all(is_near(*pair, absolute) for pair in zip(parts, others, strict=True))
+
+
+def parts_of(value: Any) -> tuple[Any, ...] | None:
+    """What a value is made of; None for one that has no parts."""
+    match value:
+        case tuple():
+            return value
+        case np.ndarray():
+            return *value.shape, *value.ravel().tolist()
+        case Dictionary():
+            return tuple(value.items())
+        case Distribution():
+            return value.values, value.probabilities
+        case Covariance() | Mean():
+            return value.name, value.arguments
+    return None

@@ -14,17 +14,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.ancestry import name_of_choice
-from venture_lite.interpreter.answers import FAILED, Differs, is_near, magnitude
+from venture_lite.interpreter.answers import FAILED, Differs, is_near, magnitude, parts_of
 from venture_lite.interpreter.kernel import BlockKernel, Decide, Drawing
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder, absorbing_count
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.weights import Weight
 from venture_lite.trace.table import ROW_MASK
+from venture_lite.values import Symbol
 
 TOLERANCE = 1e-9
 """Of the sum of the magnitudes of a weight's terms."""
@@ -265,8 +264,11 @@ def _different(one: dict[Any, Any], other: dict[Any, Any], tolerance: float) -> 
 
 def _are_alike(one: Any, other: Any, tolerance: float) -> bool:
     """True if two values are the same but for rounding; of procedures made anew, if their kind is."""
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(_are_alike(*pair, tolerance) for pair in zip(one, other, strict=True))
-    if isinstance(one, (int, float, np.ndarray, str)):
+    parts, others = parts_of(one), parts_of(other)
+    if parts is not None and others is not None and type(one) is type(other):
+        return len(parts) == len(others) and all(
+            _are_alike(*pair, tolerance) for pair in zip(parts, others, strict=True)
+        )
+    if isinstance(one, (int, float, str, Symbol)):
         return is_near(one, other, tolerance)
     return type(one) is type(other)

@@ -15,7 +15,8 @@ import pytest
 from venture_lite import Venture, VentureError, VentureWarning
 from venture_lite.audit.snapshot import snapshot
 from venture_lite.blocks.single_conditionals import GivenSingle
-from venture_lite.engines.compiled import rounds
+from venture_lite.engines.compiled import number, rounds
+from venture_lite.engines.compiled import standing as standings
 from venture_lite.engines.compiled.compiled import proposers_of
 from venture_lite.engines.compiled.mixture import CompiledProposal
 from venture_lite.engines.compiled.standing import StateProposal
@@ -99,6 +100,19 @@ def test_both_of_two_modes_are_visited(monkeypatch: pytest.MonkeyPatch) -> None:
     x = draws(compiled(TWO_MODES, "(compile m x one)"), "(compiled_mh m x one 1)", 2500, "x")
     assert abs((x > 5.0).mean() - 0.630) < 0.05
     assert len(np.unique(x)) > 1800
+
+
+@pytest.mark.thorough
+def test_a_proposal_nearer_to_an_end_than_any_float_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is wide, with tails so heavy that many proposals are."""
+    for module in (standings, number):
+        monkeypatch.setattr(module, "DEGREES", 0.2)
+    standings._log_t_at_centre.cache_clear()
+    venture = compiled("[assume p (beta 2 1)] [observe (flip p) true]", "(compile q default one 'worlds 300)")
+    p = draws(venture, "(compiled_mh q default one 'defensive 0.6 4)", 1500, "p")
+    standings._log_t_at_centre.cache_clear()
+    # of beta 3 1; five standard errors, were a fifth of the draws independent
+    assert abs(p.mean() - 0.75) < 5.0 * 0.1936 / math.sqrt(300)
 
 
 def by_hand(count: int = 400_000) -> dict[str, float]:

@@ -24,6 +24,7 @@ from venture_lite.engines.compiled.number import (
 from venture_lite.engines.compiled.proposer import KindProposer
 from venture_lite.engines.compiled.reading import BlockReader
 from venture_lite.engines.compiled.standing import StateProposal
+from venture_lite.errors import KernelError
 from venture_lite.interpreter.application import simulate_anew
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Straight
@@ -67,7 +68,7 @@ class StraightProposal(CompiledProposal):
             is_sound = math.isfinite(density) and (
                 wanted is None or wanted == coordinate or abs(coordinate - wanted) <= RETURN * (1.0 + abs(wanted))
             )
-        except NOT_KNOWN:
+        except (*NOT_KNOWN, KernelError):
             is_sound = False
         if not is_sound:
             return self._told_apart(node, record, arguments, value, wanted, number.density)

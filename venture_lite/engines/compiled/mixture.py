@@ -308,7 +308,13 @@ class CompiledProposal:
         where there is none in the tail."""
         if value is None:
             raise Outside
-        coordinates, _, prior = self._weighed[node] = self._weigh(node, operator, arguments, value)
+        try:
+            coordinates, _, prior = self._weighed[node] = self._weigh(node, operator, arguments, value)
+        except KernelError:
+            # beyond the logits that floats tell apart; where the prior draws what has no numbers, the move is refused
+            if wanted:
+                raise Outside from None
+            raise
         # an angle beyond the seam, or a number at the end of the floats, has other numbers too
         if prior == -math.inf or (wanted and not are_near(coordinates, wanted)):
             raise Outside

@@ -82,7 +82,7 @@ def test_partitions_have_their_probabilities(case: int, seen: int, monkeypatch: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", range(len(CASES)))
-@pytest.mark.parametrize(("kernels", "draws"), [("interpreted", 300), ("compiled", 4000)])
+@pytest.mark.parametrize(("kernels", "draws"), [("interpreted", 100), ("compiled", 1500)])
 def test_partitions_have_their_probabilities_with_many_draws(case: int, kernels: str, draws: int) -> None:
     model, kernel = CASES[case]
     assert_chain_agrees(chain(model, kernel, kernels=kernels), model.exact(), draws, kernel)
@@ -93,7 +93,7 @@ def test_partitions_have_their_probabilities_with_many_draws(case: int, kernels:
 def test_proposals_may_be_drawn_by_some_labels(seen: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summed_splits, "SEEN", seen)
     model, kernel = CASES[4]
-    assert_chain_agrees(chain(model, kernel), model.exact(), 4000, kernel)
+    assert_chain_agrees(chain(model, kernel), model.exact(), 1500, kernel)
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ def derivative(along: Callable[[float], float], at: float) -> tuple[float, float
     (ahead, behind), (further, back) = [(along(h), along(-h)) for h in (step, 2.0 * step)]
     near, far = (ahead - behind) / (2.0 * step), (further - back) / (4.0 * step)
     bend, wider = (ahead - 2.0 * at + behind) / step, (further - 2.0 * at + back) / (2.0 * step)
-    rounding = ROUNDING * max(abs(at), 10.0) / step
+    rounding = ROUNDING * max(abs(at), abs(ahead), abs(behind), 10.0) / step
     if abs(wider - 2.0 * bend) > 0.3 * abs(bend) + 16.0 * rounding:
         return near, math.inf
     return near + (near - far) / 3.0, abs(near - far) + rounding

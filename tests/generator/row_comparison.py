@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -338,10 +338,7 @@ class Subject:
         """The sum of the terms that the other ones lack, less that of what these lack. Draws of one maker that come or
         go are drawn given the others: all of them weigh together what these do."""
         apart = terms.keys() ^ other.keys()
-        makers = {
-            label_of(self.model, node)[0] for node in self.model.trace.choices() if self._is_drawn_by_maker([node])
-        }
-        names = {label[0] for label in apart} & makers
+        names = self._drawn_together(apart)
         return math.fsum(
             sign * term
             for sign, each in ((1.0, terms), (-1.0, other))
@@ -376,11 +373,11 @@ class Subject:
         if drift:
             expected += self._jacobian(block) - jacobian
         else:
-            # draws of one maker weigh together what the draw that moved weighs given the others
-            names = {label[0] for label in labels if label[1] is not None and self._is_drawn_by_maker(block)}
-            # what a class had before may have been drawn anew
-            anew = {label for label in terms if key_of(after[label]) != key_of(before[label])}
-            moved = [label for label in terms if label in labels or label in anew or label[0] in names]
+            # what came and went may have been drawn anew
+            anew = {label for label in terms if key_of(after[label]) != key_of(before[label])}.union(labels)
+            # draws of one maker weigh together what the draws that moved weigh given the others
+            names = self._drawn_together(anew)
+            moved = [label for label in terms if label in anew or label[0] in names]
             expected -= sum(self.evaluator.terms[label] - terms[label] for label in moved)
         self.expect(weights[-1].total, expected, f"weight of {what} from {before}", abs(old))
         return True
@@ -400,8 +397,11 @@ class Subject:
         weights.clear()
         return kernel, weights
 
-    def _is_drawn_by_maker(self, block: Sequence[int]) -> bool:
-        return any(isinstance(self.model.trace.application(node)[0], Exchangeable) for node in block)
+    def _drawn_together(self, labels: Collection[Label]) -> set[str]:
+        """The names, of those of some choices, whose choices are drawn by a maker."""
+        trace = self.model.trace
+        drawn = (node for node in trace.choices() if isinstance(trace.application(node)[0], Exchangeable))
+        return {label_of(self.model, node)[0] for node in drawn} & {name for name, at in labels if at is not None}
 
     def _at(self, block: Sequence[int]) -> Selection:
         one = len(block) == 1

@@ -63,7 +63,7 @@ def test_evidence_is_that_of_the_worlds() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(20, 80, 20))
+@pytest.mark.parametrize("first", range(20, 50, 10))
 @pytest.mark.parametrize("kernel", FEW)
 def test_evidence_of_many_programs_is_that_of_their_worlds(kernel: str, first: int) -> None:
-    assert judge(range(first, first + 20), kernel) >= 8
+    assert judge(range(first, first + 10), kernel) >= 3

@@ -76,8 +76,14 @@ def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
+@pytest.mark.parametrize(
+    ("case", "block"),
+    [
+        pytest.param(case, block, id=f"{case.name}-{block}")
+        for at, case in enumerate(CASES)
+        for block in dict.fromkeys(("all", tuple(BLOCKS)[at % len(BLOCKS)]))
+    ],
+)
 def test_every_case_that_is_not_refused(case: Case, block: str) -> None:
     if block != "all" and case.name in CANNOT_REACH | CANNOT_READ:
         return
@@ -91,9 +97,8 @@ def test_every_case_that_is_not_refused(case: Case, block: str) -> None:
 @pytest.mark.parametrize(
     ("case", "block", "network"),
     [
-        pytest.param(case, block, (untrained, mirrored)[(at + turn) % 2], id=f"{case.name}-{block}")
+        pytest.param(case, ("one", "all")[at % 2], (untrained, mirrored)[at // 2 % 2], id=case.name)
         for at, case in enumerate((*CASES, HIERARCHY))
-        for turn, block in enumerate(("one", "all"))
     ],
 )
 def test_every_case_with_a_network_that_knows_nothing_or_the_wrong(

@@ -142,9 +142,9 @@ def test_rows_for_which_a_rejected_proposal_made_room_can_be_used(monkeypatch: p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(1000, 2000, 100))
-def test_a_thousand_random_programs_come_back_as_they_were_left(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
-    for seed in range(first, first + 100):
+@pytest.mark.parametrize("first", range(1000, 1300, 30))
+def test_three_hundred_random_programs_come_back_as_they_were_left(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
+    for seed in range(first, first + 30):
         assert_comes_back(monkeypatch, seed)
 
 

@@ -11,12 +11,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from venture_lite.interpreter.candidates import MOST_CANDIDATES, draw_candidate, present_first, support_of
+from venture_lite.errors import VentureError
+from venture_lite.interpreter.answered_columns import difference_of_weights
+from venture_lite.interpreter.answers import Differs, places
+from venture_lite.interpreter.candidates import (
+    FEW,
+    MOST_CANDIDATES,
+    draw_candidate,
+    draw_total,
+    present_first,
+    support_of,
+)
 from venture_lite.interpreter.comparison import Check
 from venture_lite.interpreter.kernel import Interpreted, Move
 from venture_lite.interpreter.model import Model
@@ -39,6 +50,8 @@ EACH, MOST_TERMS, LEAST = 6, 60, 180
 """Candidates are weighed together where that costs less: one of them alone takes the time of `EACH` absorbing choices
 and that of those it weighs, by columns no more than of `MOST_TERMS`; all together take the time of `LEAST` (measured
 with 4, 8 and 16 candidates over 5, 20, 60 and 1,000 rows)."""
+COMPARED = 16
+"""Weights of many values that are compared at once."""
 MOST_FAILURES = 4
 """Columns that could not weigh so often are left alone."""
 
@@ -72,7 +85,7 @@ class Weighing:
         return self.takes
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)
 class ShapeColumns:
     """What weighs the candidates of one shape's blocks together; None where its form says no way."""
 
@@ -88,7 +101,8 @@ class FormedGibbs:
         # absorbing choices weighed
         self.rows = 0
         # of the candidates of the last draw, against the present state
-        self.weights: list[Weight] = []
+        self._weights: list[Weight] = []
+        self._totals: np.ndarray | None = None
         self._given, self._weighing = GivenValue(), Weighing()
         self._move = Move(self._given, self._weighing, refuses_impossible=True)
         self._forms = Forms(model, self._move)
@@ -111,10 +125,15 @@ class FormedGibbs:
             return None
         shape = form.formed.shape
         principals = [form.node(place) for place in shape.order if place in shape.principals]
+        many = self._many_whole_numbers(principals)
+        if many is not None and (chosen := self._drawn_of_many(form, principals[0], many)) is not None:
+            if chosen:
+                self._put(form, principals, (int(many[chosen]),), at)
+            return chosen > 0
         candidates = self._candidates(principals)
         if candidates is None or not self._check.believes(form.formed):
             return None
-        weights = None
+        self._totals = weights = None
         if len(candidates) * (EACH + min(form.terms, MOST_TERMS)) > LEAST:
             weights = self._weighed_together(form, principals, candidates)
         if weights is None:
@@ -122,11 +141,54 @@ class FormedGibbs:
         if weights is None:
             return None
         self.rows += form.terms * len(candidates)
-        self.weights = weights
+        self._weights = weights
         chosen = draw_candidate(weights, model.trace.rng.random())
         if chosen:
             self._put(form, principals, candidates[chosen], at)
         return chosen > 0
+
+    def weights(self) -> list[Weight]:
+        """Of the candidates of the last draw, against the present state."""
+        return self._weights if self._totals is None else _as_weights(self._totals)
+
+    def _many_whole_numbers(self, principals: Sequence[int]) -> np.ndarray | None:
+        """What one choice could be (n,), the present value first, where that is a range of many whole numbers."""
+        if len(principals) != 1:
+            return None
+        (node,) = principals
+        trace = self.model.trace
+        support, old = support_of(*trace.application(node)), trace.value(node)
+        if not isinstance(support, range) or not FEW < len(support) <= MOST_CANDIDATES or old not in support:
+            return None
+        if old.__class__ is not int or trace.column(node >> 32).kind is not int:
+            return None
+        at, every = support.index(old), np.arange(support.start, support.stop, support.step)
+        return np.concatenate((every[at : at + 1], every[:at], every[at + 1 :]))
+
+    def _drawn_of_many(self, form: BlockForm, node: int, values: np.ndarray) -> int | None:
+        """The place of the value that is drawn, of these (n,); None where columns have no say. A few of the weights are
+        compared with the interpreter's first; in a checked session all are. Raises Uncompared."""
+        answers = self.model.answers
+        if answers.always and not self._check.believes(form.formed):
+            return None
+
+        def difference(totals: np.ndarray | VentureError | None) -> str | None:
+            if not isinstance(totals, np.ndarray):
+                return None
+            of = dict.fromkeys([*places(len(values), COMPARED), int(totals.argmax())])
+            found = [int(values[at]) for at in of], [[float(totals[at]) for at in of]]
+            return difference_of_weights(self.model, [(node, *found)], counts=True)
+
+        way, weigh = "weights of many values", partial(self._totals_together, form, [values])
+        try:
+            totals = answers.believed(self._shape_columns(form), way, weigh, difference)
+        except Differs:
+            return None
+        self._totals = totals
+        if totals is None:
+            return None
+        self.rows += form.terms * len(values)
+        return draw_total(totals, self.model.trace.rng.random())
 
     def _candidates(self, principals: Sequence[int]) -> list[tuple[Any, ...]] | None:
         """What the choices of a block could be, in the order in which the interpreter enumerates them; None where that
@@ -152,25 +214,33 @@ class FormedGibbs:
         self, form: BlockForm, principals: Sequence[int], candidates: Sequence[tuple[Any, ...]]
     ) -> list[Weight] | None:
         """Of the candidates against the present state, the first of them, by columns; None where these have no say."""
-        formed = form.formed
-        together = self._together.get(formed)
-        if together is None:
-            together = self._together[formed] = ShapeColumns(self._lowered(form))
+        columns = self._columns(principals, candidates)
+        totals = None if columns is None else self._totals_together(form, columns)
+        return None if totals is None else _as_weights(totals)
+
+    def _totals_together(self, form: BlockForm, columns: Sequence[np.ndarray]) -> np.ndarray | None:
+        """The same of candidates (n,) for each choice, as log weights, -inf for those that are impossible."""
+        together = self._shape_columns(form)
         if together.columns is None or together.failures == MOST_FAILURES:
             return None
         rows = self._rows.get(form)
         if rows is None:
             tables, site_code = self.model.trace.tables, self.model.trace.program.site_code
-            groups = [tables[site_code[site].index].rows() for site in formed.shape.groups]
+            groups = [tables[site_code[site].index].rows() for site in form.formed.shape.groups]
             users = [users.rows.array().copy() for users in form.users]
             rows = self._rows[form] = [*form.rows, *groups, *users]
-        columns = self._columns(principals, candidates)
-        totals = None if columns is None else together.columns.weigh(rows, columns)
+        totals = together.columns.weigh(rows, columns)
         if totals is None or totals[0] == -math.inf:
             together.failures += 1
             return None
         together.failures = 0
-        return [Weight(0, total) if total > -math.inf else Weight(NEVER) for total in (totals - totals[0]).tolist()]
+        return np.asarray(totals - totals[0])
+
+    def _shape_columns(self, form: BlockForm) -> ShapeColumns:
+        found = self._together.get(form.formed)
+        if found is None:
+            found = self._together[form.formed] = ShapeColumns(self._lowered(form))
+        return found
 
     def _lowered(self, form: BlockForm) -> CandidateColumns | None:
         shape = form.formed.shape
@@ -213,6 +283,10 @@ class FormedGibbs:
                 Interpreted(self.model, self._move).step(list(principals), at)
         finally:
             self._weighing.takes = False
+
+
+def _as_weights(totals: np.ndarray) -> list[Weight]:
+    return [Weight(0, total) if total > -math.inf else Weight(NEVER) for total in totals.tolist()]
 
 
 def are_independent(trace: Trace, principals: Sequence[int]) -> bool:

@@ -305,7 +305,8 @@ class CompiledDrawing(Drawing):
     def _without_columns(self, nodes: list[int], at: Selection) -> bool:
         moved = self._formed.step(nodes, at)
         if moved is not None:
-            self.restructured, self.weights = False, self._formed.weights
+            self.restructured = False
+            self.weights = self._formed.weights() if self.model.answers.is_comparing else []
             return moved
         moved = self._single.step(nodes[0], at) if len(nodes) == 1 else None
         if moved is not None:

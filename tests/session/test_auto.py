@@ -511,54 +511,6 @@ def test_draws_are_judged_number_by_number() -> None:
     assert not judged(draws_of(x=np.ones((4, 500)) * np.arange(4)[:, None]), 400).is_enough
 
 
-DATA_OF_FLATS = {"x": [-1.0, 1.0, 2.0, 1.0], "y": [1.0, 3.0, 2.0, 2.4]}
-MEAN_AND_SCALE = "[assume m (flat)] [assume s (flat 0)] for n in 1...{}: [observe (normal m s) {{y[n]}}]"
-
-
-@pytest.mark.parametrize(
-    ("program", "told"),
-    [
-        ("[assume x (flat)] [assume y (normal 0 1)] [observe (normal y 1) 2]", "as x increases"),
-        ("[assume x (flat none 3)] [assume y (normal 0 1)] [observe (normal y 1) 2]", "as x decreases"),
-        ("[assume s (flat 0)] [observe (normal 0 s) 2]", "as s increases"),
-        (MEAN_AND_SCALE.format(2), "as m, s go far out together"),
-        ("[assume m (flat)] for n in 2...4: [observe (flip (logistic (* m {x[n]}))) true]", "as m increases"),
-        (
-            "[assume b (mem (lambda (k) (flat)))] for n in 1...4: [observe (normal (* 0 (b 1)) 1) 1]",
-            "as b increases",
-        ),
-    ],
-)
-def test_an_improper_posterior_is_refused_by_name(program: str, told: str) -> None:
-    venture = Venture(seed=1)
-    venture.execute(program, **DATA_OF_FLATS)
-    with pytest.raises(VentureError, match=told) as caught:
-        venture.auto(draws=20, warmup=20)
-    assert caught.value.span is not None
-    assert caught.value.span.text.startswith("(flat")
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "program",
-    [
-        MEAN_AND_SCALE.format(3),
-        "[assume m (flat)] [observe (cauchy m 1) 2]",
-        "[assume m (flat)] [observe (normal m 1e6) 2e9]",
-        "[assume m (flat)] for n in 1...4: [observe (flip (logistic (* m {x[n]}))) true]",
-        "[assume b (mem (lambda (k) (flat)))] for n in 1...4: [observe (normal (+ (b 1) (* (b 2) {x[n]})) 1) {y[n]}]",
-        pytest.param("[assume s (flat 0)] for n in 1...2: [observe (normal 0 s) {y[n]}]", marks=pytest.mark.slow),
-        pytest.param("[assume m (flat)] [observe (uniform_continuous m (+ m 1e6)) 5e5]", marks=pytest.mark.slow),
-    ],
-)
-def test_a_proper_posterior_of_improper_choices_is_drawn(program: str) -> None:
-    venture = Venture(seed=1)
-    venture.execute(program, **DATA_OF_FLATS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert venture.auto(draws=20, warmup=20, chains=1, seconds=5.0).names
-
-
 @pytest.mark.thorough
 def test_a_state_of_probability_zero_is_told_of_once_a_chain() -> None:
     venture = Venture(seed=1)

@@ -23,7 +23,7 @@ from venture_lite.language.parse import parse_expression
 from venture_lite.language.syntax import Expression
 from venture_lite.session.auto.advice import written_apart
 from venture_lite.session.auto.composing import Composer, composed
-from venture_lite.session.auto.improper import refuse_improper
+from venture_lite.session.auto.improper import refuse_exact_fit, refuse_improper
 from venture_lite.session.auto.judging import Judgement, judged, looks
 from venture_lite.session.auto.places import BURN, FEW_PATHS, PATHS, STRIDE, SWEEPS, Place, elsewhere, places_line
 from venture_lite.session.auto.trials import APPROXIMATE, ROW_KERNELS, tried
@@ -144,6 +144,7 @@ class AutoRun:
         if target == TARGETS[0]:
             nodes = model.trace.default.everything()
             refuse_improper(model, nodes)
+            refuse_exact_fit(model, nodes)
             for line in written_apart(model, nodes):
                 warn(f"auto: {line}")
             if held := self.composed.held:

@@ -353,13 +353,10 @@ def test_it_goes_on_until_draws_are_enough() -> None:
 
 
 @pytest.mark.thorough
-def test_time_that_is_too_short_leaves_what_there_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.warns(match="too short for a warm-up"):
-        draws = session(LEVEL).auto(seconds=1e-3)
-    assert draws["mu"].shape[1] == draws.adapting[0]["mu"] > 0
-    assert " then 0: 0 s" not in str(draws.summary())
-    with pytest.warns(match="too short for a warm-up"):
-        assert not session(MODELS["states"][0]).auto(seconds=1e-3)
+def test_time_that_is_too_short_leaves_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for model in (LEVEL, MODELS["states"][0]):
+        with pytest.warns(match="too short for a warm-up"):
+            assert not session(model).auto(seconds=1e-3)
     # there is time until there are forty draws, whatever else the machine does
     monkeypatch.setattr(AutoRun, "_left", property(lambda run: 0.05 if run.made < 40 else 0.0))
     with pytest.warns(match=r"1 s are over after"):
@@ -375,7 +372,7 @@ def test_a_warm_up_of_long_sweeps_ends_when_the_time_is_up(monkeypatch: pytest.M
     class LongSweeps:
         def more(self, times: int = 1) -> Draws:
             clock.now += 20.0 * times
-            return Draws([])
+            return Draws([{"mu": np.zeros(int(clock.now / 20.0))}])
 
     options = AutoOptions(seconds=70.0)
     run = AutoRun(session(LEVEL).traces[0], None, None, options, began=0.0)  # type: ignore[arg-type]

@@ -293,6 +293,10 @@ class Draws(Mapping[str, np.ndarray]):
         )
         return even_draws, rest
 
+    def shared(self) -> Draws:
+        """Of each chain as many draws of a variable as the shortest has."""
+        return self._cut(range(self.chain_count))
+
     def _cut(self, places: Sequence[int]) -> Draws:
         """These chains, each variable as long as in the one that is shortest."""
         shared = self._shared(places)

@@ -74,10 +74,12 @@ class ChainRuns:
         start: Expression | None = None,
         in_loop: bool = False,
         crew: Callable[[], Elsewhere | None] | None = None,
+        until: float = math.inf,
     ) -> None:
         """One program for each chain; `start` is run once, before the expression first is. In a loop that runs pass by
         pass all runs here, and the loop's end tells what no kernel moved. `crew` makes what runs all chains where the
-        session's executor has them run."""
+        session's executor has them run. At `until`, of the monotonic clock, chains stop as after Ctrl-C, wherever they
+        are: it is no error, and chains may then have different numbers of draws."""
         self._chains, self._span, self._in_loop = chains, expression.span, in_loop
         several = len(programs) > 1
         self._runs = [
@@ -97,8 +99,9 @@ class ChainRuns:
         self._times = self._total = 0
         # when this run began, when chains go to other processes, and when these are heard next
         self._began = self._due = self._next_look = 0.0
-        # whether chains are to stop because another did
+        # whether chains are to stop because another did, or because the time is over
         self._stopped = False
+        self._until = until
         # what chains elsewhere have warned of, and what was said of states of probability zero
         self._said: set[str] = set()
         # so far; and by chain, of an expression that is no action
@@ -143,7 +146,7 @@ class ChainRuns:
             self._ask(index, times)
         self._waiting = [index for index in range(len(self._runs)) if index not in self._others]
         outcomes: dict[int, ChainOutcome] = {}
-        while self._waiting and not self._stopped:
+        while self._waiting and not (self._stopped or self._is_late):
             index = self._waiting.pop(0)
             outcomes[index] = self._here(index, times)
             self._stopped |= outcomes[index].error is not None
@@ -153,6 +156,8 @@ class ChainRuns:
             # another chain ended this run before; what the chain made in earlier ones stays
             if (given := self._given.get(index)) is not None:
                 outcomes[index] = ChainOutcome(given.draws, given.value, None)
+            elif self._is_late:
+                outcomes[index] = ChainOutcome(Draws([{}]))
         self._given |= outcomes
         return self._joined([outcome for _, outcome in sorted(outcomes.items())])
 
@@ -175,7 +180,8 @@ class ChainRuns:
         for outcome in outcomes:
             self._say(outcome)
         met = [outcome.error for outcome in outcomes if outcome.error is not None]
-        if met:
+        is_late = self._is_late and not self._chains.interruption.noted
+        if met and not (is_late and all(isinstance(error, KeyboardInterrupt) for error in met)):
             # where one chain had an error the others were interrupted
             error = next((error for error in met if not isinstance(error, KeyboardInterrupt)), met[0])
             error.draws = self.draws  # type: ignore[attr-defined]
@@ -198,7 +204,7 @@ class ChainRuns:
         """Run a chain in this process, which meanwhile looks after the others."""
         run = self._runs[index]
         before = run.model.interrupted
-        if self._waiting or list(self._others):
+        if self._waiting or list(self._others) or self._until < math.inf:
             run.model.interrupted = partial(self._look, index, run)
         self._turns.begin(index)
         try:
@@ -218,11 +224,15 @@ class ChainRuns:
         if now >= self._next_look:
             self._next_look = now + LOOK_SECONDS
             self._hear(0.0)
-        while not (is_over := self._stopped or self._chains.interruption.noted):
+        while not (is_over := self._stopped or self._chains.interruption.noted or self._is_late):
             if not (seconds := self._turns.seconds_until(index)):
                 break
             self._hear(min(seconds, TURN_LOOK_SECONDS))
         return is_over
+
+    @property
+    def _is_late(self) -> bool:
+        return self._until < math.inf and time.monotonic() >= self._until
 
     def _are_short(self, now: float) -> bool:
         """Whether chains end here in the time that another process would gain."""
@@ -316,7 +326,7 @@ class ChainRuns:
 
     def _answer(self, index: int) -> ChainOutcome | ChainState | Unsent:
         while (answer := self._others.answer(index)) is None:
-            if self._stopped or self._chains.interruption.noted:
+            if self._stopped or self._chains.interruption.noted or self._is_late:
                 self._others.interrupt()
             self._hear(LOOK_SECONDS)
         return answer

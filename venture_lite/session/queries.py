@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -240,8 +241,9 @@ def infer(chains: Chains, expression: Expression, given: Given, directory: Direc
 
 
 def chain_runs(
-    chains: Chains, expression: Expression, given: Given, directory: Directory, start: Expression | None = None
-) -> ChainRuns:
+    chains: Chains, expression: Expression, given: Given, directory: Directory, start: Expression | None = None,
+    until: float = math.inf,
+) -> ChainRuns:  # fmt: skip
     """An inference program on every chain, which can go on; see `ChainRuns`."""
     heard: tuple[Any, ...] = (set(), {})
     watches = given.watches or [Watch(model) for model in chains.models]
@@ -250,7 +252,7 @@ def chain_runs(
     ]
     executor = chains.executor if len(chains.models) > 1 else None
     crew = None if executor is None else partial(executor.crew, chains, directory, expression, start, given)
-    return ChainRuns(chains, programs, expression, start, bool(given.watches), crew)
+    return ChainRuns(chains, programs, expression, start, bool(given.watches), crew, until)
 
 
 def inference_program(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -240,8 +241,9 @@ class Runner:
             for model, state in zip(self.chains.models, states, strict=True):
                 model.trace.rng.bit_generator.state = state
             runner = self.anew(options.chains) if is_one else self
-            run = partial(queries.chain_runs, runner.chains, given=given, directory=runner.directory)
-            others = partial(self._others, runner.chains.count, given)
+            until = math.inf if options.seconds is None else began + options.seconds
+            run = partial(queries.chain_runs, runner.chains, given=given, directory=runner.directory, until=until)
+            others = partial(self._others, runner.chains.count, given, until)
             automatic = AutoRun(runner.chains.models[0], run, others, options, began, target, tried, self._on_draws)
             try:
                 draws = automatic.draws()
@@ -266,11 +268,11 @@ class Runner:
         asked = queries.evaluator(self.chains, given).given(expression)
         return AutoOptions(draws=asked.count("DRAWS", LEAST_DRAWS), approximate="approximate" in asked)
 
-    def _others(self, chains: int, given: Given, paths: int) -> _Others:
+    def _others(self, chains: int, given: Given, until: float, paths: int) -> _Others:
         """So many traces of the same program, whose generators are none of the first `chains`."""
         other = self.anew(paths, beyond=chains)
         other.chains.progress = Silent()
-        return _Others(other.chains, given, other.directory)
+        return _Others(other.chains, given, other.directory, until)
 
     def anew(self, chains: int, beyond: int = 0) -> Runner:
         """The same program on so many chains of its seed, those `beyond` the first ones, as if nothing had been
@@ -409,9 +411,10 @@ class _Others:
     chains: Chains
     given: Given
     directory: Directory
+    until: float
 
     def run(self, expression: syntax.Expression, start: syntax.Expression | None) -> ChainRuns:
-        return queries.chain_runs(self.chains, expression, self.given, self.directory, start)
+        return queries.chain_runs(self.chains, expression, self.given, self.directory, start, self.until)
 
     def keep(self, positions: Iterable[int]) -> None:
         kept = list(positions)

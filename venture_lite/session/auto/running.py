@@ -239,15 +239,19 @@ class AutoRun:
             # nothing that is said of them is of draws
             warnings.simplefilter("ignore", VentureWarning)
             with others.run(parse_expression(Source("<auto>", self.composed.look)), start) as runs:
-                places = elsewhere(draws, runs.more())
+                looked = runs.more()
+                if self._left <= 0.0:
+                    return None
+                places = elsewhere(draws, looked)
             if places:
                 moved = composed(self._model, BURN, None, self.target)[0].moved(STRIDE)
                 others.keep(places)
                 with others.run(parse_expression(Source("<auto>", moved)), None) as runs:
                     for _ in range(SWEEPS // STRIDE):
+                        moved_on = runs.more()
                         if self._left <= 0.0:
                             return None
-                        places = elsewhere(draws, runs.more())
+                        places = elsewhere(draws, moved_on)
                         if not places:
                             break
         return places
@@ -269,10 +273,18 @@ class AutoRun:
             step = min(part, options.warmup - self.warmed)
             # one shows what a sweep takes, which may be longer than all the time that there is
             step = self._affordable(step) if self.warmed or options.seconds is None else 1
-            draws = runs.more(step)
-            self.warmed += step
+            draws, self.warmed = self._made(runs, self.warmed + step, step)
             if self.warmed == options.warmup or self._left <= 0.0:
                 return draws
+
+    def _made(self, runs: Runs, wanted: int, step: int) -> tuple[Draws, int]:
+        """The draws so far, after so many more, with how many each chain has; where the time was up, as many as all
+        chains have."""
+        draws = runs.more(step)
+        if self._left > 0.0:
+            return draws, wanted
+        draws = draws.shared()
+        return draws, min(draws.lengths().values(), default=0)
 
     @property
     def should_be_finer(self) -> bool:
@@ -299,6 +311,9 @@ class AutoRun:
             self.divergent = divergent(draws)
             if self.should_be_finer:
                 return draws
+            if not self.made:
+                warn(f"auto: {self._seconds} s are over, and the warm-up took them all")
+                return draws
             judgement = judged(draws, self._options.target_ess)
             self._is_joined = not judgement.apart
             if self._ends(judgement, look):
@@ -313,8 +328,9 @@ class AutoRun:
             step = min(step, math.ceil(wanted / EARLY))
         # draws are made from there
         runs.tell_impossible()
-        draws = runs.more(step)
-        self.made += step
+        before = self.warmed if self.composed.adapts else 0
+        draws, made = self._made(runs, before + self.made + step, step)
+        self.made = made - before
         return draws
 
     def _affordable(self, wanted: int) -> int:

@@ -140,6 +140,11 @@ MODELS = {
 }
 
 
+WAYS = ("compiled", "interpreted", "checked")
+"""Of making transitions, on which no program depends."""
+
+
+@pytest.mark.parametrize("kernels", WAYS)
 @pytest.mark.parametrize(
     ("classes", "observed", "sweep"),
     [
@@ -148,9 +153,9 @@ MODELS = {
         ("(make_normal_inv_chi_sq 0 1 1 1)", "((c (z i)))", "(gibbs (choices 'finite) each 1)"),
     ],
 )
-def test_many_labels_are_drawn_at_once(classes: str, observed: str, sweep: str) -> None:
+def test_many_labels_are_drawn_at_once(classes: str, observed: str, sweep: str, kernels: str) -> None:
     """Where they are independent, given the weights and the parameters of their classes; with what else moves so."""
-    v = Venture(seed=1)
+    v = Venture(seed=1, kernels=kernels)
     labels = "[assume sd (gamma 2 1)] [assume crp (make_crp 1)] [assume z (mem (lambda (i) (crp)))]"
     v.execute(
         f"{labels} [assume c (mem (lambda (k) {classes}))] for i in 1...{MANY}: [observe {observed} {{y[i]}}]",
@@ -179,10 +184,11 @@ def session(program: str, **options: Any) -> Venture:
 @pytest.mark.parametrize("name", MODELS)
 def test_every_choice_has_the_kernel_of_its_kind(name: str) -> None:
     text, kernels, drawn, left_out = MODELS[name]
-    found, without = composed(session(text).traces[0], 100, None)
-    assert found.kernels == kernels
-    assert [quantity.text for quantity in found.quantities] == [*drawn, "(log_score)"]
-    assert {left.text: left.why for left in without} == left_out
+    for way in WAYS:
+        found, without = composed(session(text, kernels=way).traces[0], 100, None)
+        assert found.kernels == kernels
+        assert [quantity.text for quantity in found.quantities] == [*drawn, "(log_score)"]
+        assert {left.text: left.why for left in without} == left_out
 
 
 ALIKE = ("labels of which one is rare", "labels beside others", "labels of a finite mixture")

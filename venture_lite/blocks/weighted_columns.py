@@ -187,6 +187,6 @@ def drawn_places(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
 
 
 def has_columns(model: Model, nodes: Sequence[int]) -> bool:
-    """Whether the labels among some choices are moved over columns, as they stand. Nothing changes."""
+    """Whether the labels among some choices could be moved over columns, as they stand. Nothing changes."""
     label = next((node for node in nodes if is_label(model.trace, node)), None)
-    return label is not None and model.kernels != "interpreted" and WeightedColumns(model, label).has_columns(nodes)
+    return label is not None and WeightedColumns(model, label).has_columns(nodes)

@@ -139,10 +139,8 @@ class WeightedLabels(BlockKernel):
         return moved
 
     def has_columns(self, nodes: list[int]) -> bool:
-        """Whether a block is moved over columns, as it stands. Nothing changes."""
-        return self._check is not None and WeightedColumns(
-            self.model, self._label(nodes), self._width, self._splits
-        ).has_columns(nodes)
+        """Whether a block could be moved over columns, as it stands. Nothing changes."""
+        return WeightedColumns(self.model, self._label(nodes), self._width, self._splits).has_columns(nodes)
 
     def _label(self, nodes: list[int]) -> int:
         return next(node for node in nodes if is_label(self.model.trace, node))

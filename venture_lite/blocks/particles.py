@@ -228,7 +228,7 @@ class PlainParticles(Particles):
         """The kernels that a part runs, in order. Raises NoColumns where one cannot move all particles at once."""
         match part:
             case KernelPart(kernel=kernel):
-                if getattr(kernel, "move", None) is None or self.model.kernels != "compiled":
+                if getattr(kernel, "move", None) is None or not self.model.may_take("smc"):
                     raise NoColumns
                 for nodes in part.selection.samples(by_block=True):
                     self._move_of(nodes, part)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from venture_lite.blocks.chains import StateChains
 from venture_lite.interpreter.answers import Differs
 from venture_lite.interpreter.candidates import support_of
-from venture_lite.interpreter.kernel import BlockKernel, Course
+from venture_lite.interpreter.kernel import COLUMNS, BlockKernel, Course
 from venture_lite.interpreter.selection import Selection
 
 MOST_BLOCKS = 64
@@ -57,7 +57,8 @@ class ForwardGibbs(BlockKernel):
     def course(self, nodes: list[int], at: Selection) -> Course:
         paths = self._chains(nodes).paths
         chains = "one chain" if len(paths) == 1 else f"{len(paths):,} chains"
-        return Course(f"forward filtering, backward sampling, of {chains} of up to {max(map(len, paths)):,} choices")
+        how = f"forward filtering, backward sampling, of {chains} of up to {max(map(len, paths)):,} choices"
+        return Course(COLUMNS, how)
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         known = self._chains_of(nodes)

@@ -23,7 +23,7 @@ from venture_lite.engines.mh import scaled
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
-from venture_lite.interpreter.kernel import BlockKernel, Course
+from venture_lite.interpreter.kernel import COLUMNS, BlockKernel, Course
 from venture_lite.interpreter.last_state import LastState
 from venture_lite.interpreter.model import Model, Transaction
 from venture_lite.interpreter.selection import Selection
@@ -111,7 +111,7 @@ class Hamiltonian(BlockKernel):
 
     def course(self, nodes: list[int], at: Selection) -> Course:
         self.densities.refuse(nodes)
-        return Course("by gradients of its density")
+        return Course(COLUMNS, "by gradients of its density")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         if self.preconditioner is not None:

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 
 from venture_lite.blocks.label_classes import by_label, free_labels, is_label, labels_by_maker, parameters_of
 from venture_lite.blocks.restricted_columns import ColumnProposals
+from venture_lite.blocks.weighted_columns import has_columns
 from venture_lite.engines.label_pairs import LabelPairs
 from venture_lite.engines.restricted_move import RestrictedMove
 from venture_lite.errors import KernelError, VentureError
@@ -30,7 +31,7 @@ from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
 from venture_lite.interpreter.comparison import Check, Witness
 from venture_lite.interpreter.impossible import rejects
-from venture_lite.interpreter.kernel import BlockKernel, Metropolis
+from venture_lite.interpreter.kernel import COLUMNS, ROWS, BlockKernel, Course, Metropolis
 from venture_lite.interpreter.label_readers import refuse_unlike
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, Selector
@@ -83,6 +84,10 @@ class SplitMerge(BlockKernel):
             self.refuse(found)
         return bool(found)
 
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        self.refuse(nodes)
+        return Course(COLUMNS) if self._check is not None and has_columns(self.model, nodes) else Course(ROWS)
+
     def moves(self, selection: Selection) -> list[int]:
         """The labels of a selection, and the parameters of their classes."""
         every = labels_by_maker(self.model)
@@ -131,6 +136,7 @@ class SplitMerge(BlockKernel):
 
     def _by_interpreter(self, nodes: list[int], at: Selection) -> bool:
         model = self.model
+        model.regenerator.regenerations += 1
         pairs = LabelPairs(model, nodes)
         pair = pairs.drawn()
         if pair is None:

@@ -26,7 +26,7 @@ from venture_lite.errors import KernelError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
-from venture_lite.interpreter.kernel import BlockKernel, Course
+from venture_lite.interpreter.kernel import COLUMNS, BlockKernel, Course
 from venture_lite.interpreter.selection import Selection
 
 MOST_FULL = 2000
@@ -97,7 +97,7 @@ class Variational(BlockKernel):
 
     def course(self, nodes: list[int], at: Selection) -> Course:
         self.refuse(nodes)
-        return Course("by a normal that is fitted to it")
+        return Course(COLUMNS, "by a normal that is fitted to it")
 
     def _minibatches(self, density: BlockDensity) -> Minibatches:
         terms = density.terms

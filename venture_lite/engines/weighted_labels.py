@@ -33,7 +33,7 @@ from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.candidates import draw_candidate
 from venture_lite.interpreter.comparison import Check
 from venture_lite.interpreter.impossible import rejects
-from venture_lite.interpreter.kernel import BlockKernel
+from venture_lite.interpreter.kernel import COLUMNS, ROWS, BlockKernel, Course
 from venture_lite.interpreter.label_readers import refuse_other_readers
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.scaffold import Builder
@@ -109,6 +109,7 @@ class WeightedLabels(BlockKernel):
             moved = self._check.step_if_any(nodes, at, self._by_columns)
         if moved is not None:
             return moved
+        self.model.regenerator.regenerations += 1
         every, moved = labels_by_maker(self.model), False
         for maker, free in free_labels(every, nodes).items():
             if free:
@@ -137,6 +138,10 @@ class WeightedLabels(BlockKernel):
             self._rows += self._columns.rows
             self._counts.update(self._columns.counts)
         return moved
+
+    def course(self, nodes: list[int], at: Selection) -> Course:
+        self.refuse(nodes)
+        return Course(COLUMNS, "all labels at once") if self._check and self.has_columns(nodes) else Course(ROWS)
 
     def has_columns(self, nodes: list[int]) -> bool:
         """Whether a block could be moved over columns, as it stands. Nothing changes."""

@@ -43,8 +43,9 @@ class BlockKind:
         yield f"{counted(self.count, 'block')}: {names}"
         for text, fewest, most in self.touched:
             yield f"  {text}" + _times(fewest, most)
+        how = f", {self.course.how}" if self.course.how else ""
         why = f": {self.course.reason}" if self.course.reason else ""
-        yield f"  {self.course.way}{why}"
+        yield f"  {self.course.way}{how}{why}"
         if self.course.place is not None:
             yield f"    {self.course.place.place()}: {' '.join(self.course.place.text.split())}"
 
@@ -55,6 +56,7 @@ class BlockKind:
             "choices": dict(self.names),
             "touched": [{"text": text, "fewest": fewest, "most": most} for text, fewest, most in self.touched],
             "way": course.way,
+            "how": course.how,
             "reason": course.reason,
             "place": None if course.place is None else course.place.place(),
         }
@@ -152,7 +154,7 @@ def _kind(part: KernelPart, selection: Selection, key: Any, nodes: list[int]) ->
     try:
         course = part.kernel.course(nodes, at)
     except VentureError as error:
-        course = Course("refused", error.message, error.span)
+        course = Course("refused", None, error.message, error.span)
     return BlockKind(1, tuple(sorted(names.items())), tuple(_touched(trace, nodes)), course)
 
 

@@ -117,7 +117,13 @@ class ActionForm(Matched):
         program, place, scope = self.program, self.span.place(), self.scope
         selector = self.selector if selector is None else selector
         times = self.count("T") if times is None else times
-        tally = Tally(kernel, self.span.text, program.progress, lambda text: program.warn(f"{place}: {text}"))
+        tally = Tally(
+            kernel,
+            self.span.text,
+            program.progress,
+            lambda text: program.warn(f"{place}: {text}"),
+            program.model.regenerator,
+        )
         program.tallies.append(tally)
         selection, use = Selection(program.model, scope, selector), program.watch.use(scope, selector, moves)
         return KernelPart(

@@ -126,9 +126,13 @@ class Check:
             blocks, made = [nodes], lambda _: [moved for moved in [fast(nodes)] if moved is not None]
             found = self.several(key, blocks, [at.key], at, made, taken)
             return found[0] if found else None
-        before = generator.state
+        before, regenerator = generator.state, self._model.regenerator
+        regenerations = regenerator.regenerations
         try:
-            return answers.believed(key, self._name, lambda: fast(nodes), lambda _: None)
+            moved = answers.believed(key, self._name, lambda: fast(nodes), lambda _: None)
+            if moved is not None:
+                regenerator.regenerations = regenerations
+            return moved
         except Differs:
             generator.state = before
             return None
@@ -141,6 +145,7 @@ class Check:
         whether each of these moved. Without `taken` weights are not compared."""
         model, generator = self._model, self._model.trace.rng.bit_generator
         before, blocks = generator.state, blocks[:MOST_TOGETHER]
+        regenerations = model.regenerator.regenerations
         names = [name_of_choice(model.trace, node) for nodes in blocks for node in nodes]
         scaffolds = [Builder(model.trace).build(nodes) for nodes in blocks]
         renewed = [node for each in scaffolds for node in (*each.principals, *each.pending)]
@@ -169,6 +174,8 @@ class Check:
                 if difference is None:
                     keep()
         if self._answers.judge(key, f"{self._name} transitions of {', '.join(dict.fromkeys(names))}", difference, rows):
+            # what is compared is made by the fast way
+            model.regenerator.regenerations = regenerations
             if found.error is not None:
                 raise found.error
             return moves

@@ -27,15 +27,17 @@ Decide = Callable[[Weight], bool]
 """The weight that the new state has over the old one -> whether the block moves there."""
 
 
-INTERPRETED = "interpreted"
-"""The way of a transition that the interpreter makes."""
+COLUMNS, ROWS = "columns", "rows by the interpreter"
+"""The ways of transitions: over columns, by what was made for the kind of block, or row by row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The way that a kernel takes with a block, as of a state."""
+    """The way that a kernel takes with a block, as of a state: most of its transitions are made so."""
 
+    # COLUMNS or ROWS, or what else there is to say where nothing moves
     way: str
+    how: str | None = None
     # why it is no faster one, and the expression at which that shows
     reason: str | None = None
     place: Span | None = None
@@ -113,7 +115,7 @@ class BlockKernel(ABC):
     def course(self, nodes: list[int], at: Selection) -> Course:
         """The way that it takes with a block, at which a selection stands. Raises KernelError as `refuse` does."""
         self.refuse(nodes)
-        return Course(INTERPRETED)
+        return Course(ROWS)
 
     @abstractmethod
     def step(self, nodes: list[int], at: Selection) -> bool:

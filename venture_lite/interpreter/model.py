@@ -134,6 +134,13 @@ class Transaction:
 
 WAYS = ("compiled", "interpreted", "checked")
 """How kernels make transitions: by a fast way where there is one, never so, or both ways and compared."""
+UNCOMPARED = {
+    "pgibbs": "sweeps of `pgibbs` over columns of particles",
+    "evidence": "passes of `pgibbs` over columns, which estimate the evidence",
+    "smc": "kernels of `smc` over columns of particles",
+}
+"""The fast ways whose transitions are not compared, since they take their random numbers in another order than the
+interpreter, which makes these transitions in a checked session. What they compute is compared in a compiled one."""
 
 
 class Model:
@@ -181,6 +188,11 @@ class Model:
         self.kept = SetUps(self.trace.bytes_used)
         # what it shares with the other chains of its session
         self.in_common = InCommon()
+
+    def may_take(self, way: str) -> bool:
+        """Whether a way of `UNCOMPARED` may be taken."""
+        assert way in UNCOMPARED
+        return self.kernels == "compiled"
 
     def scratch(self) -> Model:
         """An empty model with the same procedures and limits, which is interrupted as this one is."""

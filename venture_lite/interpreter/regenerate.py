@@ -88,6 +88,8 @@ class Regenerator:
         self.kept = kept
         # the power of observed choices' densities: other than 1 while their likelihood is tempered
         self.power = 1.0
+        # how often a scaffold was taken out, to be made anew or put back, or other work was done row by row
+        self.regenerations = 0
 
     @contextmanager
     def tempered(self, power: float) -> Iterator[None]:
@@ -102,6 +104,7 @@ class Regenerator:
 
     def detach(self, scaffold: Scaffold, counts: bool) -> Weight:
         """Take the scaffold out of the trace; `counts` says whether the principals' densities are weighed."""
+        self.regenerations += 1
         trace = self.trace
         weight = Weight()
         if self.power != 1.0 and scaffold.makers:

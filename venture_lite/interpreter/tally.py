@@ -13,6 +13,7 @@ from venture_lite.interpreter.failures import failure_details
 
 if TYPE_CHECKING:
     from venture_lite.interpreter.kernel import Kernel
+    from venture_lite.interpreter.regenerate import Regenerator
 
 
 class Progress(Protocol):
@@ -47,7 +48,12 @@ class Tally:
     progress: Progress
     # says something once, with the kernel's place
     warn: Callable[[str], None]
+    # of the model whose choices move
+    regenerator: Regenerator
     transitions: int = 0
+    # those of which the interpreter made a part, row by row; what regenerations there were before the next one
+    by_rows: int = 0
+    regenerations: int = 0
     accepted: int = 0
     # transitions since the last one that was accepted, and the most that there were between two
     refusal: int = 0
@@ -60,6 +66,7 @@ class Tally:
     def task(self, total: int) -> Iterator[None]:
         """`with tally.task(times)`: progress is told how many there are to come, and at the end that it is over."""
         self.progress.begin(self.text, total)
+        self.regenerations = self.regenerator.regenerations
         try:
             yield
         finally:
@@ -68,6 +75,9 @@ class Tally:
     def count(self, accepted: bool) -> None:
         """One more transition."""
         self.transitions += 1
+        if self.regenerations != self.regenerator.regenerations:
+            self.regenerations = self.regenerator.regenerations
+            self.by_rows += 1
         if accepted:
             self.accepted += 1
             if self.refusal > self.longest_refusal:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from venture_lite.interpreter.comparison import Check, Uncompared, weights_of
-from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Drawing, Interpreted, Move, Resimulation
+from venture_lite.interpreter.kernel import COLUMNS, ROWS, BlockKernel, Course, Drawing, Interpreted, Move, Resimulation
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection
 from venture_lite.interpreter.shape import NoShape, shape_of
@@ -25,9 +25,8 @@ from venture_lite.kernels.python import Left
 from venture_lite.kernels.single_choices import MOST_MISSES, SingleGibbs, SingleMH
 from venture_lite.trace.scopes import SEVERAL
 
-FORMED = "compiled"
-PLANNED_ALONE = "planned for one choice, where no family comes or goes"
-"""The ways of transitions that are made by forms and from plans."""
+PLANNED = "planned for one choice, where no family comes or goes"
+LABELS = "what each class gives is computed once for many labels"
 
 
 def kernel(model: Model, move: Move) -> BlockKernel:
@@ -179,12 +178,12 @@ class Compiled(BlockKernel):
             try:
                 lower(self.model.trace, self._move.proposal, *found)
             except NoForm as none:
-                return Course(INTERPRETED, none.reason)
-            return Course(FORMED)
+                return Course(ROWS, None, none.reason)
+            return Course(COLUMNS)
         single = self._single
         if single is not None and len(nodes) == 1 and single.choices.could_plan(nodes[0], single.draws(at)):
-            return Course(PLANNED_ALONE)
-        return Course(INTERPRETED, found.reason, found.place)
+            return Course(COLUMNS, PLANNED)
+        return Course(ROWS, None, found.reason, found.place)
 
     def _left(self, left: Left, nodes: list[int], at: Selection, move: Move) -> bool:
         """A transition by a move that a form left, made by the interpreter."""
@@ -217,16 +216,18 @@ class CompiledDrawing(Drawing):
     def course(self, nodes: list[int], at: Selection) -> Course:
         self.refuse(nodes)
         single = self._single
+        if len(nodes) == 1 and self._labels.has(nodes[0], self._draws(at)):
+            return Course(COLUMNS, LABELS)
         if self._formed.has_form(nodes):
-            return Course(FORMED)
+            return Course(COLUMNS)
         if len(nodes) > 1:
-            return Course(INTERPRETED, "the choices of a block are enumerated together")
+            return Course(ROWS, None, "the choices of a block are enumerated together")
         if single.choices.could_plan(nodes[0], single.draws(at)):
-            return Course(PLANNED_ALONE)
+            return Course(COLUMNS, PLANNED)
         found = shape_of(self.model.trace, nodes)
         if isinstance(found, NoShape):
-            return Course(INTERPRETED, found.reason, found.place)
-        return Course(INTERPRETED, "no plan follows what is computed from the choice")
+            return Course(ROWS, None, found.reason, found.place)
+        return Course(ROWS, None, "no plan follows what is computed from the choice")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         try:

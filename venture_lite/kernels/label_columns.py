@@ -119,6 +119,10 @@ class SiteColumns:
         self._version = -1
         self._wait = WAIT
 
+    def has(self, node: int, draws: Drawable) -> bool:
+        """Whether columns draw a label, as it stands."""
+        return self._rows.of(node & ROW_MASK, draws) is not None
+
     # -------------------------------------------------------------------------------------------- one draw
 
     def draw(self, node: int, draws: Drawable) -> LabelDraw:
@@ -451,11 +455,7 @@ class LabelColumns:
     def step(self, node: int, draws: Drawable) -> bool | None:
         """Whether the label changed; None where it has no columns, and nothing was done. Raises Uncompared."""
         model = self._model
-        site = node >> 32
-        if site not in self._sites:
-            self._sites[site] = self._made(node)
-        columns = self._sites[site]
-        self._drawn = None
+        columns, self._drawn = self._columns_of(node), None
         if columns is None or model.transactions or model.trace.journal.entries or model.regenerator.power != 1.0:
             return None
         before = self._generator.state
@@ -470,6 +470,17 @@ class LabelColumns:
             return False
         columns.move(node, drawn, draws)
         return True
+
+    def has(self, node: int, draws: Drawable) -> bool:
+        """Whether a choice is a label that has columns, as it stands."""
+        columns = self._columns_of(node)
+        return columns is not None and columns.has(node, draws)
+
+    def _columns_of(self, node: int) -> SiteColumns | None:
+        site = node >> 32
+        if site not in self._sites:
+            self._sites[site] = self._made(node)
+        return self._sites[site]
 
     def _made(self, node: int) -> SiteColumns | None:
         code, slot, _ = self._model.trace.decode(node)

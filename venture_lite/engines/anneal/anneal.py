@@ -25,7 +25,7 @@ from venture_lite.inference.usage import Matched
 from venture_lite.interpreter.addresses import address
 from venture_lite.interpreter.evidence import NO_EVIDENCE
 from venture_lite.interpreter.handler import KnownChoices
-from venture_lite.interpreter.kernel import INTERPRETED, Course
+from venture_lite.interpreter.kernel import ROWS, Course
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, Selector, one_of_each_kind
 from venture_lite.interpreter.tally import Tally
@@ -71,7 +71,7 @@ class Annealing:
 
     def course(self, nodes: list[int], at: Selection) -> Course:
         each = Selection(self.model, self.scope, Selector("each"))
-        return next((self.assigning.gibbs.course([node], each) for node in nodes), Course(INTERPRETED))
+        return next((self.assigning.gibbs.course([node], each) for node in nodes), Course(ROWS))
 
     def run(self, selection: Selection, times: int, tally: Tally) -> int:
         """Anneal, and count the assignments. After an error or Ctrl-C all data are in, with the assignments that they

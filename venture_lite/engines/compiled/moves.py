@@ -20,7 +20,7 @@ from venture_lite.engines.compiled.mixture import MOST_BLANKETS, Outside, are_ne
 from venture_lite.engines.compiled.proposer import Proposer
 from venture_lite.errors import KernelError, VentureError
 from venture_lite.interpreter.impossible import first_outside
-from venture_lite.interpreter.kernel import INTERPRETED, BlockKernel, Course, Interpreted, Metropolis, Move
+from venture_lite.interpreter.kernel import COLUMNS, ROWS, BlockKernel, Course, Interpreted, Metropolis, Move
 from venture_lite.interpreter.last_state import LastState
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.selection import Selection, in_order
@@ -100,7 +100,11 @@ class CompiledMH(BlockKernel):
 
     def course(self, nodes: list[int], at: Selection) -> Course:
         self.refuse(nodes)
-        return Course(INTERPRETED, "features of the block are read at each transition")
+        if not self.proposer.kinds:
+            return Course(ROWS, None, "nothing is learned yet")
+        if self._density() is not None:
+            return Course(COLUMNS, "in the free coordinates of the block")
+        return self._moves_of_choices().course(self.proposal.block, at)
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         self.proposal.block, self.proposal.proposer = in_order(self.model, nodes), self.proposer
@@ -124,10 +128,13 @@ class CompiledMH(BlockKernel):
 
     def _stepped(self, at: Selection) -> bool:
         """A transition choice by choice."""
+        return self._moves_of_choices().step(self.proposal.block, at)
+
+    def _moves_of_choices(self) -> BlockKernel:
         proposal = self.proposal
         is_single = len(proposal.block) == 1 or proposal.proposer.reads_states
         in_order = not is_single and proposal.reader()[0].discrete_by_prior
-        return (self._in_order if in_order else self._moves).step(proposal.block, at)
+        return self._in_order if in_order else self._moves
 
     def _density(self) -> BlockDensity | None:
         """That of a block with a body; None where the block is moved choice by choice, as one of a single choice is."""

@@ -26,7 +26,7 @@ from venture_lite.errors import ArgumentError
 from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
-from venture_lite.interpreter.kernel import BlockKernel, Course, Interpreted, Metropolis, Move
+from venture_lite.interpreter.kernel import COLUMNS, BlockKernel, Course, Interpreted, Metropolis, Move
 from venture_lite.interpreter.selection import Selection
 from venture_lite.program.forms import scope_name
 from venture_lite.values import show
@@ -223,7 +223,7 @@ class FireflyMonteCarlo(BlockKernel):
         """Nothing is set up, which takes time: what the bounds refuse is not known yet."""
         sections = Sections.of(self.model, nodes, fewest=0)
         LinearBlock(self.model, sections, nodes)
-        return Course(f"by bright rows of {sections.count:,}")
+        return Course(COLUMNS, f"by bright rows of {sections.count:,}")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         """One transition; whether the block moved."""

@@ -32,7 +32,7 @@ from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
 from venture_lite.interpreter.ancestry import name_of_choice
-from venture_lite.interpreter.kernel import BlockKernel, Course
+from venture_lite.interpreter.kernel import COLUMNS, BlockKernel, Course
 from venture_lite.interpreter.last_state import LastState
 from venture_lite.interpreter.model import Transaction
 from venture_lite.interpreter.selection import Selection
@@ -136,7 +136,7 @@ class NoUTurn(BlockKernel):
 
     def course(self, nodes: list[int], at: Selection) -> Course:
         self.densities.refuse(nodes)
-        return Course("by gradients of its density")
+        return Course(COLUMNS, "by gradients of its density")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         tuner = self._tuner

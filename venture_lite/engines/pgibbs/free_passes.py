@@ -35,7 +35,7 @@ def free_passes(model: Model, blocks: Sequence[Sequence[int]], particles: int, p
     _refuse_others(model, schedule)
     rest = _rest(model, schedule)
     with _own_generator(model):
-        if schedule.is_plain() and model.kernels == "compiled":
+        if schedule.is_plain() and model.may_take("evidence"):
             with suppress(Differs):
                 columns = ColumnSweep(model, schedule, particles, ancestor=False)
                 return tuple(rest + columns.free_pass() for _ in range(passes))

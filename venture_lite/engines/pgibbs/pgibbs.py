@@ -19,7 +19,7 @@ from venture_lite.inference.given import ActionForm
 from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part
 from venture_lite.interpreter.answers import Differs
-from venture_lite.interpreter.kernel import Course
+from venture_lite.interpreter.kernel import COLUMNS, ROWS, Course
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.schedule import Schedule
 from venture_lite.interpreter.selection import Selection
@@ -27,6 +27,8 @@ from venture_lite.interpreter.tally import Tally
 
 PLAYED = "mean steps played again for a particle's"
 """Of a kernel's statistics, where there were any."""
+
+PARTICLES = "particle by particle"
 
 
 class ParticleGibbs:
@@ -48,7 +50,7 @@ class ParticleGibbs:
         self._columns: tuple[tuple[int, int], ColumnSweep] | None = None
         # whether columns may move particles: not where their values have differed from the interpreter's, nor in a
         # checked session, since columns draw in another order
-        self._has_columns = model.kernels == "compiled"
+        self._has_columns = model.may_take("pgibbs")
         # what a sweep would be, as of a state of the trace's structure
         self._course: tuple[tuple[int, int], Course] | None = None
 
@@ -56,11 +58,11 @@ class ParticleGibbs:
         """The same for every block: particles go through all of them."""
         structure = self.model.trace.structure_stamp()
         if self._course is None or self._course[0] != structure:
-            course = Course("particle by particle", "what exists may change with a block, or statistics count")
-            if self.model.kernels != "compiled":
-                course = Course("particle by particle", f"the session's kernels are {self.model.kernels}")
+            course = Course(ROWS, PARTICLES, "what exists may change with a block, or statistics count")
+            if not self.model.may_take("pgibbs"):
+                course = Course(ROWS, PARTICLES, f"the session's kernels are {self.model.kernels}")
             elif self._has_columns and Schedule(self.model.trace, at.in_order()).is_plain():
-                course = Course("all particles at once, in columns")
+                course = Course(COLUMNS, "all particles at once")
             self._course = structure, course
         return self._course[1]
 

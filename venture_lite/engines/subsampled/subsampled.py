@@ -28,7 +28,7 @@ from venture_lite.inference.program import Action, InferenceProgram
 from venture_lite.inference.tree import Part, Reported
 from venture_lite.interpreter.ancestry import readers_come_and_go
 from venture_lite.interpreter.impossible import REJECTING
-from venture_lite.interpreter.kernel import BlockKernel, Course, Metropolis, Move, Resimulation
+from venture_lite.interpreter.kernel import COLUMNS, BlockKernel, Course, Metropolis, Move, Resimulation
 from venture_lite.interpreter.model import Model
 from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.selection import Selection
@@ -129,7 +129,7 @@ class Subsampled(BlockKernel):
         sections = None if self.settings.is_exact else self._sections(nodes)
         if sections is None:
             return self._exact.course(nodes, at)
-        return Course(f"by minibatches of its {sections.count:,} rows")
+        return Course(COLUMNS, f"by minibatches of its {sections.count:,} rows")
 
     def step(self, nodes: list[int], at: Selection) -> bool:
         prepared = None if self.settings.is_exact else self.prepare(nodes)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from venture_lite.errors import ArgumentError, CountTooLarge, KernelError
+from venture_lite.procedures import far_tails
 from venture_lite.procedures.columns import RowByRow
 from venture_lite.values import show
 
@@ -433,68 +434,18 @@ def _log_of_scipy(name: str, far_out: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
-@functools.cache
-def _nodes() -> tuple[np.ndarray, np.ndarray]:
-    """Points and weights of the integral of e^-u f(u) from 0 on (Gauss and Laguerre)."""
-    nodes, weights = np.polynomial.laguerre.laggauss(40)
-    return nodes, weights
+def _far_of_gamma(fall: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a, x: on_columns(log_gamma_density)(a, x, np.log(x)) + fall(a, x)
 
 
-def _log_fall(slope: Any, rest: Callable[[Any], Any]) -> Any:
-    """log of the integral of exp(-slope v + rest(v)) from 0 on, `rest` flat at 0: far out in a tail, 36 standard
-    deviations and more, it is below u^2 / 2600 of u = slope v, of which the quadrature loses no digit. NaN where there
-    is no fall."""
-    nodes, weights = _nodes()
-    falling = np.where(slope > 0.0, slope, np.nan)
-    return np.log(np.exp(rest(nodes / falling[..., None])) @ weights) - np.log(falling)
+def _far_of_beta(fall: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a, b, x: _log_beta_density_of_columns(x, a, b) + fall(a, b, x)
 
 
-def _log1p_less(y: Any) -> Any:
-    """log(1 + y) - y."""
-    series = y * y * (-1.0 / 2.0 + y * (1.0 / 3.0 - y * (1.0 / 4.0 - y * (1.0 / 5.0 - y * (1.0 / 6.0 - y / 7.0)))))
-    return np.where(np.abs(y) < 1e-3, series, np.log1p(y) - y)
-
-
-def _less_fall(v: Any) -> Any:
-    """1 - e^-v - v."""
-    series = v * v * (-1.0 / 2.0 + v * (1.0 / 6.0 - v * (1.0 / 24.0 - v * (1.0 / 120.0 - v / 720.0))))
-    return np.where(v < 1e-3, series, -np.expm1(-v) - v)
-
-
-def _far_above_of_gamma(a: Any, x: Any) -> Any:
-    m, each = a - 1.0, x[..., None]
-    fall = _log_fall(1.0 - m / x, lambda t: m[..., None] * _log1p_less(t / each))
-    return on_columns(log_gamma_density)(a, x, np.log(x)) + fall
-
-
-def _far_below_of_gamma(a: Any, x: Any) -> Any:
-    # at x e^-v
-    fall = _log_fall(a - x, lambda v: x[..., None] * _less_fall(v))
-    return on_columns(log_gamma_density)(a, x, np.log(x)) + np.log(x) + fall
-
-
-def _far_below_of_beta(a: Any, b: Any, x: Any) -> Any:
-    return _log_beta_density_of_columns(x, a, b) + np.log(x) + _beta_fall(a, b, x / (1.0 - x))
-
-
-def _far_above_of_beta(a: Any, b: Any, x: Any) -> Any:
-    return _log_beta_density_of_columns(x, a, b) + np.log1p(-x) + _beta_fall(b, a, (1.0 - x) / x)
-
-
-def _beta_fall(a: Any, b: Any, odds: Any) -> Any:
-    m, each = (b - 1.0)[..., None], odds[..., None]
-
-    def rest(v: Any) -> Any:
-        # at x e^-v
-        return m * (_log1p_less(each * -np.expm1(-v)) + each * _less_fall(v))
-
-    return _log_fall(a - (b - 1.0) * odds, rest)
-
-
-_log_gammainc = _log_of_scipy("gammainc", _far_below_of_gamma)
-_log_gammaincc = _log_of_scipy("gammaincc", _far_above_of_gamma)
-_log_betainc = _log_of_scipy("betainc", _far_below_of_beta)
-_log_betaincc = _log_of_scipy("betaincc", _far_above_of_beta)
+_log_gammainc = _log_of_scipy("gammainc", _far_of_gamma(far_tails.below_of_gamma))
+_log_gammaincc = _log_of_scipy("gammaincc", _far_of_gamma(far_tails.above_of_gamma))
+_log_betainc = _log_of_scipy("betainc", _far_of_beta(far_tails.below_of_beta))
+_log_betaincc = _log_of_scipy("betaincc", _far_of_beta(far_tails.above_of_beta))
 
 
 def of_scipy(name: str) -> Callable[[Any], Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from venture_lite.interpreter.comparison import Witness
 from venture_lite.interpreter.kernel import Metropolis, Move
 from venture_lite.interpreter.model import Model
-from venture_lite.interpreter.regenerate import Formulated, Proposal
+from venture_lite.interpreter.regenerate import Proposal
 from venture_lite.interpreter.scaffold import WIDE, UserGroup
 from venture_lite.interpreter.shape import Binding, NoShape, Shape, shape_of
 from venture_lite.interpreter.weights import Weight
@@ -26,6 +26,11 @@ from venture_lite.kernels.shapes import Shapes
 from venture_lite.trace.journal import Journal
 from venture_lite.trace.table import ROW_MASK, Column
 from venture_lite.trace.trace import Trace
+
+
+def lasting_key(move: Move) -> Hashable | None:
+    """Of a move that means the same in every inference, as a `Formulated` proposal may say; None of another."""
+    return getattr(move.proposal, "key", None)
 
 
 class Formed:
@@ -44,10 +49,9 @@ class Formed:
     def key(self) -> Hashable:
         """What answers are counted by: forms of a move that every inference has anew are known by what they are made
         of."""
-        proposal = self.move.proposal
-        if isinstance(proposal, Formulated) and proposal.key is not None:
+        if lasting_key(self.move) is not None:
             return self
-        return "form", type(proposal).__name__, self.shape, *[column.kind for column in self.form.columns]
+        return "form", type(self.move.proposal).__name__, self.shape, *[column.kind for column in self.form.columns]
 
     def print(self, move: Move) -> None:
         """Print the functions with the decision of a move."""
@@ -351,7 +355,7 @@ class Forms:
 
 def forms_of(model: Model, move: Move) -> Forms:
     """The forms of a move; of proposals that say what they are, those that the model keeps."""
-    key = move.proposal.key if isinstance(move.proposal, Formulated) else None
+    key = lasting_key(move)
     if key is None or not isinstance(move.decide, Metropolis):
         return Forms(model, move, Witness(move.decide))
     kept = model.kept.learned(_kept_forms, model)

@@ -116,7 +116,7 @@ def chain(case: str, seed: int) -> Callable[[int], dict[str, np.ndarray]]:
 # ------------------------------------------------------------------------------------------------- what is exact
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.slow] * (at > 0)) for at, c in enumerate(CASES)])
 @pytest.mark.thorough
 def test_churns_at_full_size_keep_the_posterior(case: str) -> None:
     """False alarms below 1e-6, by assert_chain_agrees."""

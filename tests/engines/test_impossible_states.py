@@ -295,7 +295,7 @@ def rows_that_are_errors() -> Case:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("options", ["", "'drift 4 'audit 1"])
+@pytest.mark.parametrize("options", [pytest.param("", marks=pytest.mark.slow), "'drift 4 'audit 1"])
 def test_sampled_rows_that_are_errors_in_an_impossible_state_reject(options: str) -> None:
     # a tolerance of 1e-6: a wrong decision in a million is not seen
     case = rows_that_are_errors()

@@ -146,7 +146,7 @@ def test_states_of_plain_models_have_their_probabilities(name: str, way: str) ->
 def test_states_of_models_whose_structure_changes_have_their_probabilities(name: str, way: str) -> None:
     if name == "maker" and way:
         pytest.skip("its observations cannot be tempered")
-    check_states(name, way, "(mh default one 2)", RUNS, 60)
+    check_states(name, way, "(mh default one 2)", RUNS // 2, 60)
 
 
 @pytest.mark.thorough

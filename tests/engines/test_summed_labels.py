@@ -82,7 +82,7 @@ def test_partitions_have_their_probabilities(case: int, seen: int, monkeypatch: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", range(len(CASES)))
-@pytest.mark.parametrize(("kernels", "draws"), [("interpreted", 100), ("compiled", 1500)])
+@pytest.mark.parametrize(("kernels", "draws"), [("interpreted", 60), ("compiled", 800)])
 def test_partitions_have_their_probabilities_with_many_draws(case: int, kernels: str, draws: int) -> None:
     model, kernel = CASES[case]
     assert_chain_agrees(chain(model, kernel, kernels=kernels), model.exact(), draws, kernel)

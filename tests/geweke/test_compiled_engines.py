@@ -105,4 +105,4 @@ def test_learned_proposals_keep_the_joint_distribution(monkeypatch: pytest.Monke
 def test_learned_proposals_keep_the_joint_distribution_over_many_draws(
     model: Model, learning: str, engine: str, options: str
 ) -> None:
-    assert_kept(model, learning, engine, options, 2_500)
+    assert_kept(model, learning, engine, options, 1_600)

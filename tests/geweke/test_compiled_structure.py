@@ -64,4 +64,4 @@ def chain(model: Model, engine: str, blocks: tuple[str, ...], draws: int) -> dic
 @pytest.mark.parametrize("case", CASES)
 def test_learned_proposals_keep_the_joint_distribution(case: str) -> None:
     model, engine, blocks = CASES[case]
-    assert_joint_distribution_is_kept(model, chain(model, engine, blocks, 3000), engine)
+    assert_joint_distribution_is_kept(model, chain(model, engine, blocks, 2000), engine)

@@ -114,16 +114,16 @@ UNLIKE = Model(
 )
 ALIKE = parameters("[force (z 1) 7]")
 LONG = {
-    "each": (ALIKE, "(gibbs z each 1) (slice (choices m t) each 2 2 1)", 4000),
-    "one": (ALIKE, "(gibbs z one 3) (slice (choices m t) each 2 2 1)", 4000),
-    "resimulation": (ALIKE, "(mh z each 2) (slice (choices m t) each 2 2 1)", 4000),
-    "splits and merges": (ALIKE, "(split_merge z 2) (gibbs z each 1) (slice (choices m t) each 2 2 1)", 3000),
-    "particles": (ALIKE, "(pgibbs z ordered 4 1) (slice (choices m t) each 2 2 1)", 3000),
-    "weights": (ALIKE, "(gibbs z all 'weights 1) (slice (choices m t) each 2 2 1)", 3000),
+    "each": (ALIKE, "(gibbs z each 1) (slice (choices m t) each 2 2 1)", 2500),
+    "one": (ALIKE, "(gibbs z one 3) (slice (choices m t) each 2 2 1)", 2500),
+    "resimulation": (ALIKE, "(mh z each 2) (slice (choices m t) each 2 2 1)", 2500),
+    "splits and merges": (ALIKE, "(split_merge z 2) (gibbs z each 1) (slice (choices m t) each 2 2 1)", 2000),
+    "particles": (ALIKE, "(pgibbs z ordered 4 1) (slice (choices m t) each 2 2 1)", 2000),
+    "weights": (ALIKE, "(gibbs z all 'weights 1) (slice (choices m t) each 2 2 1)", 2000),
     "labels summed out": (ALIKE, "(slice (choices z m t) all 2 4 'weights 1) (slice (choices m t) each 2 2 1)", 500),
     "splits with labels summed out": (ALIKE, "(slice (choices z m t) all 2 4 'weights 'splits 4 1)", 500),
-    "unlike labels, each": (UNLIKE, "(gibbs z each 1) (slice (choices m t) each 2 2 1)", 4000),
-    "unlike labels, weights": (UNLIKE, "(gibbs z all 'weights 1) (slice (choices m t) each 2 2 1)", 3000),
+    "unlike labels, each": (UNLIKE, "(gibbs z each 1) (slice (choices m t) each 2 2 1)", 2500),
+    "unlike labels, weights": (UNLIKE, "(gibbs z all 'weights 1) (slice (choices m t) each 2 2 1)", 2000),
     "unlike labels summed out": (UNLIKE, "(slice (choices z m t) all 2 4 'weights 1)", 500),
     "unlike labels, splits": (UNLIKE, "(slice (choices z m t) all 2 4 'weights 'splits 8 1)", 500),
 }

@@ -52,7 +52,7 @@ def test_engine_keeps_the_joint_distribution() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "engine"), PAIRS)
 def test_engine_keeps_the_joint_distribution_over_many_draws(model: Model, engine: str) -> None:
-    assert_joint_distribution_is_kept(model, successive_conditional(model, engine, 4_000), engine)
+    assert_joint_distribution_is_kept(model, successive_conditional(model, engine, 2_500), engine)
 
 
 # ------------------------------------------------------------------------------------------------------- brightness

@@ -91,8 +91,8 @@ VECTORS = Model(
     simulate_vectors,
 )
 MODELS = {
-    "two parameters": (SCALES, "(slice (choices z m s) all 2 10 'weights 'splits 6 1)", 1500),
-    "a vector and a shared scale": (VECTORS, "(slice (choices z m sd) all 2 10 'weights 'splits 3 1)", 700),
+    "two parameters": (SCALES, "(slice (choices z m s) all 2 10 'weights 'splits 6 1)", 800),
+    "a vector and a shared scale": (VECTORS, "(slice (choices z m sd) all 2 10 'weights 'splits 3 1)", 500),
 }
 
 

@@ -41,13 +41,14 @@ def runs(fault: Fault) -> Iterator[Any]:
 
 
 DRAWS = 400
+"""Of a compiled session; a checked one draws the same, but where sweeps take other random numbers."""
+FEWER = {"interpreted": 200, "checked": 100}
 
 
 @pytest.mark.parametrize(("case", "engine", "kernels"), [run for fault in FAULTS for run in runs(fault)])
 def test_the_posterior_is_exact_in_every_way(case: Case, engine: str, kernels: str) -> None:
     more = chain(case, engine, seed=crc32(f"{case.name} {engine}".encode()), kernels=kernels)
-    # the draws of a checked session are those of a compiled one
-    assert_chain_agrees(more, case.exact(), 100 if kernels == "checked" else DRAWS, what=f"{engine} on{case.program}")
+    assert_chain_agrees(more, case.exact(), FEWER.get(kernels, DRAWS), what=f"{engine} on{case.program}")
 
 
 def test_names_of_cases_are_distinct() -> None:

@@ -165,8 +165,11 @@ PROGRAMS: dict[str, tuple[str, str, Table]] = {
 }  # fmt: skip
 
 
+WAYS = ["compiled", *(pytest.param(way, marks=pytest.mark.slow) for way in ("interpreted", "checked"))]
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize("kernels", ["interpreted", "compiled", "checked"])
+@pytest.mark.parametrize("kernels", WAYS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_whose_choices_reach_the_limit(name: str, kernels: Any) -> None:
     """False alarms: below 1e-6 each."""
@@ -183,7 +186,7 @@ def test_programs_whose_choices_reach_the_limit(name: str, kernels: Any) -> None
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kernels", ["interpreted", "compiled", "checked"])
+@pytest.mark.parametrize("kernels", WAYS)
 @pytest.mark.parametrize("counts", ["(poisson (* {E[n]} (exp b)))", "(neg_binomial_mean (* {E[n]} (exp b)) 5)"])
 def test_rows_without_exposure_run_under_nuts(counts: str, kernels: Any) -> None:
     """Rows of exposure 0 and count 0 say nothing: the posterior is that of the others. False alarms: below 1e-6."""

@@ -33,7 +33,7 @@ def test_they_do_not_count(name: str, kernel: str) -> None:
     program, is_possible = MODELS[name]
     began = 0
     for seed in range(1, 5):
-        draws = drawn(program, kernel, seed)
+        draws = drawn(program, kernel, seed, draws=200)
         (x,) = draws.by_chain("x")
         searched = int(np.argmax(is_possible(x))) if is_possible(x).any() else len(x)
         began += searched > 0

@@ -77,7 +77,7 @@ def assert_alike(venture: Venture, twin: Venture) -> None:
     assert standing(venture) == standing(twin)
 
 
-@pytest.mark.parametrize("chains", [1, 2])
+@pytest.mark.parametrize("chains", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_refused_directive_leaves_the_session_as_if_it_had_never_been(what: str, chains: int) -> None:
     venture, twin = sessions(chains)

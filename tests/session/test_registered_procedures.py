@@ -40,7 +40,7 @@ def test_its_posterior_is_that_of_the_procedure_it_copies(kernel: str, columns: 
     venture = with_gauss(**({"log_density_columns": columns} if columns else {}))
     y = np.random.default_rng(0).normal(1.0, 3.0, 25)
     venture.execute("[assume mu (gauss 0 1)] for n in 1...25: [observe (gauss mu 3) {y[n]}]", y=y)
-    draws = venture.infer(f"(repeat 1200 (do {kernel} (collect mu)))")
+    draws = venture.infer(f"(repeat 500 (do {kernel} (collect mu)))")
     (row,) = draws.summary().rows
     assert agrees(draws["mu"], y.sum() / 9 / (1 + 25 / 9), row.ess_bulk)
     check(venture.traces[0])

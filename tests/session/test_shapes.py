@@ -14,7 +14,6 @@ from venture_lite import Venture
 from venture_lite.errors import VentureError
 from venture_lite.interpreter.model import Model
 from venture_lite.program.code import VACANT, Code
-from venture_lite.session.shapes import MOST_KEPT, TOGETHER
 
 PROGRAM = """
     [assume mu (tag 'm 0 (normal 0 1))]
@@ -43,17 +42,20 @@ def loaded() -> Venture:
 
 
 @pytest.mark.thorough
-def test_the_shapes_of_samples_are_let_go_of() -> None:
+def test_the_shapes_of_samples_are_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, together = 20, 5
+    monkeypatch.setattr("venture_lite.session.shapes.MOST_KEPT", kept)
+    monkeypatch.setattr("venture_lite.session.shapes.TOGETHER", together)
     venture = loaded()
     (model,) = venture.traces
     sizes = []
-    for number in range(450):
+    for number in range(180):
         venture.sample(shape(number))
-        if number % 150 == 149:
+        if number % 60 == 59:
             gc.collect()
             sizes.append((len(model.trace.program.codes), len(model.trace.program.site_code), len(codes(model))))
     check(venture)
-    most = 4 * (MOST_KEPT + TOGETHER) + 20
+    most = 4 * (kept + together) + 20
     assert all(count <= most for _, _, count in sizes)
     assert sizes[-1][0] <= most
     assert sizes[-1][1] <= 16 * most
@@ -104,7 +106,7 @@ def test_forgotten_directives_leave_nothing() -> None:
     venture = loaded()
     (model,) = venture.traces
     before = len(codes(model))
-    for number in range(100):
+    for number in range(40):
         venture.assume("g", f"(lambda (i) (if (< i {number}) (lambda (x) (+ x i (f {number}))) (normal mu 1)))")
         venture.execute(f"p: [predict (if (flip) (g {number + 1}) {shape(number)})]")
         venture.sample("(g 1000)")

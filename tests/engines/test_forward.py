@@ -426,3 +426,40 @@ def test_candidates_are_vectors_and_lists() -> None:
         return {"x": np.asarray(next(iter(draws.values())))[0]}
 
     assert_chain_agrees(more, {"x": Table({True: 0.75, False: 0.25})}, 200, what="'forward")
+
+
+VECTOR_STATES = {
+    "one by one": ("[assume x (mem (lambda (t) (flip (vector 0.3 0.6))))]", 0.3, 0.3),
+    "in a row": (
+        """[assume x (mem (lambda (t) (if (= t 0) (vector 0 0)
+            (flip (vector (if (= (lookup (x (- t 1)) 0) 1) 0.8 0.3) 0.6)))))]""",
+        0.3,
+        0.8,
+    ),
+    "of whole numbers": ("[assume x (mem (lambda (t) (binomial (vector 1 1) (vector 0.3 0.6))))]", 0.3, 0.3),
+}
+
+
+@pytest.mark.parametrize("kernels", ["compiled", "interpreted", "checked"])
+@pytest.mark.parametrize("name", VECTOR_STATES)
+def test_states_may_be_vectors(name: str, kernels: str) -> None:
+    """The first entries are a chain of two states; false alarms below 1e-6."""
+    program, after_0, after_1 = VECTOR_STATES[name]
+    v = Venture(seed=3, kernels=kernels)
+    v.execute(f"{program} for t in 1...3: [observe (normal (lookup (x t) 0) 1) 0.9]")
+    weights = dict.fromkeys((0, 1), 0.0)
+    for path in itertools.product((0, 1), repeat=3):
+        weight = math.exp(-0.5 * sum((0.9 - state) ** 2 for state in path))
+        for before, state in zip((0, *path), path, strict=False):
+            up = after_1 if before else after_0
+            weight *= up if state else 1.0 - up
+        weights[path[0]] += weight
+    exact = {"first": Table({state: weight / sum(weights.values()) for state, weight in weights.items()})}
+
+    def more(count: int) -> dict[str, np.ndarray]:
+        found = v.infer(
+            f"(repeat {count} (do (gibbs default all 'forward 1) (collect (labelled (lookup (x 1) 0) first))))"
+        )
+        return {"first": np.asarray(found["first"], dtype=float).reshape(count)}
+
+    assert_chain_agrees(more, exact, 150 if kernels == "checked" else 400, name)

@@ -293,3 +293,13 @@ def test_particles_hold_vectors_and_lists() -> None:
     v = Venture(seed=1)
     v.execute("[assume x (uniform_draw (list (vector 1 2) (list 1 2)))] [observe (flip (if (= x x) 0.6 0.4)) true]")
     assert v.infer("(smc 20 (mh default one 2))").evidence.log == pytest.approx(math.log(0.6))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("drawn", ["(categorical (list 0.3 0.7))", "(categorical (vector 0.3 0.7))", "(categorical p)"])
+def test_particles_move_categorical_choices(drawn: str, way: str) -> None:
+    """Whether their values are given or not, and their weights are a list or an array."""
+    v = Venture(seed=4)
+    v.execute(f"[assume p (vector 0.3 0.7)] [assume x {drawn}] [observe (normal x 1) 0.8]")
+    exact = math.log(0.3 * stats.norm.pdf(0.8) + 0.7 * stats.norm.pdf(-0.2))
+    assert beyond(v.infer(f"(smc 10 {way} 'runs {RUNS} (mh default one 1))"), exact) < FURTHEST

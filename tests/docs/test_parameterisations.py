@@ -1,7 +1,8 @@
 """The parameters of the peers' distributions, as the pages for those who come from them translate them.
 
-Each density is written out as the peer documents it, and no peer is run: Stan in its Functions Reference 2, PyMC 5 in
-the docstrings of `pymc.distributions`, NumPyro in those of `numpyro.distributions`, WebPPL 0.9.15 in `src/dists`.
+Each density is written out as the peer documents it: Stan in its Functions Reference 2, PyMC 5 in the docstrings of
+`pymc.distributions`, NumPyro in those of `numpyro.distributions`, WebPPL 0.9.15 in `src/dists`. Of PyMC and NumPyro
+what they computed stands beside (`PEERS`); Stan and WebPPL were not run.
 """
 
 from __future__ import annotations
@@ -161,6 +162,33 @@ CHURCH: list[Row] = [
     ("(student_t df m s)", {"df": 4.0, "m": 1.0, "s": 2.0}, 3.0, lambda: stan_student_t(3.0, 4.0, 1.0, 2.0)),
     ("(categorical ps)", {"ps": (0.2, 0.5, 0.3)}, 2, lambda: log(0.3)),
 ]  # fmt: skip
+# what NumPyro 0.22.0 (in 64 bits) and PyMC 6.4.0 (of numpy.float64) gave under Python 3.12: the formula here, the
+# value, and their log densities; None where one has no such distribution
+PEERS: list[tuple[str, Any, float | None, float | None]] = [
+    # NegativeBinomial2(4, 1.5); NegativeBinomial(mu=4, alpha=1.5)
+    ("(neg_binomial phi (/ phi (+ phi mu)))", 6, -2.783751600522719, -2.783751600522721),
+    # NegativeBinomial(n=5, p=0.3)
+    ("(neg_binomial n p)", 9, None, -2.657655974384266),
+    # NegativeBinomialProbs(5, probs=0.7), of which it computes seven digits
+    ("(neg_binomial n (- 1 q))", 9, -2.657656588754666, None),
+    ("(gamma alpha beta)", 0.4, 0.08093384546206428, 0.08093384546206439),
+    ("(inv_gamma alpha beta)", 0.4, -2.5539032270413156, -2.553903227041315),
+    ("(expon beta)", 0.4, -0.1013877113318904, -0.1013877113318904),
+    # Weibull(scale=2, concentration=1.7); Weibull(alpha=1.7, beta=2)
+    ("(weibull alpha sigma)", 0.4, -1.3539517320693557, -1.3539517320693557),
+    # Pareto(scale=2, alpha=3); Pareto(alpha=3, m=2)
+    ("(pareto alpha y_min)", 5.0, -3.259697819388456, -3.259697819388456),
+    ("(student_t nu mu sigma)", 3.0, -2.2318353118571954, -2.231835311857196),
+    ("(von_mises mu kappa)", -1.0, -2.520396204556896, -2.5203962045568957),
+    ("(beta_binomial n alpha beta)", 4, -1.8870696490323762, -1.8870696490323797),
+    # GeometricProbs(0.3) at 4; Geometric(0.3), which counts from 1, at 5
+    ("(geometric p)", 4, -2.6306725800808657, -2.6306725800808657),
+    ("(categorical theta)", 2, -1.2039728043259361, -1.2039728043259361),
+    ("(ordered_logistic eta c)", 0, -1.620417409918451, -1.620417409918451),
+    ("(ordered_logistic eta c)", 2, -0.7443966600735707, -0.7443966600735707),
+    ("(lkj_cholesky n eta)", L, -0.6747262566036648, None),
+    ("(wishart nu S)", W_TEXT, -3.7239938296786725, -3.72399383729729),
+]
 PAGES = [(page, *row) for page, rows in (("stan", STAN), ("church", CHURCH)) for row in rows]
 
 
@@ -176,6 +204,13 @@ def test_parameters_mean_what_the_page_says(
     bound = " ".join(f"({name} {text_of(given)})" for name, given in names.items())
     found = Venture(seed=1).sample(f"(let ({bound}) (log_density {here} {value}))")
     assert found == pytest.approx(float(density()), rel=1e-10)
+
+
+@pytest.mark.parametrize(("here", "value", "numpyro", "pymc"), PEERS)
+def test_the_peers_compute_what_they_document(here: str, value: Any, numpyro: float | None, pymc: float | None) -> None:
+    (density,) = {row[3]() for row in STAN if row[0] == here and row[2] == value}
+    for found in (numpyro, pymc):
+        assert found is None or found == pytest.approx(float(density), rel=1e-6 if "(- 1 q)" in here else 1e-8)
 
 
 def test_every_translated_distribution_is_tested() -> None:

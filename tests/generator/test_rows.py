@@ -65,7 +65,7 @@ def test_ten_thousand_programs_of_rows_are_as_the_evaluator_says(first: int) -> 
         structure, size = divmod(number, len(SIZES))
         rows, odd = SIZES[size], PLACES[number % len(PLACES)]
         name = f"structure {structure}, {rows} rows, the {odd} one odd"
-        compare(row_program(structure, rows, odd), number, WAYS[number % 2], 1, name)
+        compare(row_program(structure, rows, odd), number, WAYS[number % 2], 1, name, whole=not number % 4)
 
 
 def judge_seed(seed: int, count: int) -> int:

@@ -6,6 +6,7 @@ What engines of particles and of labels draw is compared with them in two stages
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -128,7 +129,10 @@ def log_integral(log_density: Callable[[np.ndarray], float], size: int) -> float
 def judge(program: Program, seed: int, kernel: str, is_finite: bool, draws: int = ENOUGH) -> bool:
     """Compare the draws of a kernel with the exact answer in two stages; whether it could be judged. Raises Fault."""
     enumeration = worlds if is_finite else normal_worlds
-    kernel = kernel.replace("PARAMETERS", f"(slice (choices {' '.join(parameters_of(program))}) each 2 20 1)")
+    if not is_finite and names_of(program, "out"):
+        # a query of a label that a world has not would draw it: no world says what it is
+        return False
+    kernel = kernel.replace("PARAMETERS", f"(slice (choices {' '.join(names_of(program, 'm'))}) each 2 20 1)")
     try:
         first = Exact(program, seed, enumeration)
         if len(first.joint) < 2 or not first.suspicious(kernel, draws, SUSPECT):
@@ -146,9 +150,10 @@ def judge(program: Program, seed: int, kernel: str, is_finite: bool, draws: int 
     return True
 
 
-def parameters_of(program: Program) -> list[str]:
-    """The names of families of numbers."""
-    return [step.text.split()[1] for step in program.directives if step.text.startswith("[assume m")]
+def names_of(program: Program, kind: str) -> list[str]:
+    """The names of families of a kind: `m` of numbers, `out` of what decides whether a label is read."""
+    made = re.compile(rf"\[assume ({kind}\d+)")
+    return [found.group(1) for step in program.directives if (found := made.match(step.text))]
 
 
 def compare_evidence(program: Program, seed: int) -> bool:

@@ -16,7 +16,8 @@ from scipy import stats
 from tests.procedures.examples import CORRELATED, MAKERS, POINTS, vector
 from tests.procedures.integrals import COUNTS, line, volume
 from tests.procedures.test_random import FALSE_ALARM, chi_squared
-from venture_lite.errors import ArgumentError
+from venture_lite import Venture
+from venture_lite.errors import ArgumentError, VentureError
 from venture_lite.procedures.exchangeable.crp import CrpState
 from venture_lite.procedures.exchangeable.moments import ArrayAlgebra, PlainAlgebra
 from venture_lite.procedures.numeric import log_rising
@@ -275,3 +276,14 @@ def test_a_list_of_numbers_counts_as_a_vector() -> None:
     one, other = (made("make_collapsed_multivariate_normal", args, values) for values in (POINTS, map(tuple, POINTS)))
     assert equal(one.statistics()["mean"], other.statistics()["mean"])
     assert one.log_joint() == other.log_joint()
+
+
+def test_a_scale_beyond_the_floats_is_refused_where_it_stands() -> None:
+    """Its log density would be no number."""
+    venture = Venture(seed=1)
+    with pytest.raises(VentureError, match=r"nu times var must be below 1\.8e308") as caught:
+        venture.execute("[assume x ((make_normal_inv_chi_sq 0 1 1e300 1e300))]")
+    assert caught.value.span is not None
+    assert venture.list_directives() == []
+    venture.execute("[assume x ((make_normal_inv_chi_sq 0 1 1e300 1e7))]")
+    assert np.isfinite(venture.log_score())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from venture_lite.inference.lambdas import InferenceLambda
 from venture_lite.interpreter.constants import may_be_constant
 from venture_lite.interpreter.sources import reached
 from venture_lite.procedures.record import Deterministic, Maker, Random
@@ -157,6 +158,8 @@ class _Snapshot:
                 return ("maker", value.node)
             case Random() | Deterministic() | Maker():
                 return ("procedure", value.name)
+            case InferenceLambda():
+                return ("lambda", repr(value))
         return ("other", value)
 
 

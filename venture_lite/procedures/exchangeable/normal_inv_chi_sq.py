@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.errors import ArgumentError
 from venture_lite.procedures import transforms
 from venture_lite.procedures.domains import POSITIVE, REAL
 from venture_lite.procedures.exchangeable import joint_gradients
 from venture_lite.procedures.numeric import lgamma, log1p_square
 from venture_lite.procedures.record import Argument, Maker
+from venture_lite.values import show
 
 NormalMoments = tuple[int, float, float]
 
@@ -36,6 +38,11 @@ class NormalInvChiSqState:
         self.set_arguments((mean, kappa, nu, var))
 
     def set_arguments(self, arguments: tuple[Any, ...]) -> None:
+        _, _, nu, var = arguments
+        if not nu * var < math.inf:
+            raise ArgumentError(
+                f"make_normal_inv_chi_sq: nu times var must be below 1.8e308, got {show(nu)} and {show(var)}"
+            )
         self.arguments = arguments
         self._predictive: tuple[float, float, float, float] | None = None
 

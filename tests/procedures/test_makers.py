@@ -278,12 +278,21 @@ def test_a_list_of_numbers_counts_as_a_vector() -> None:
     assert one.log_joint() == other.log_joint()
 
 
-def test_a_scale_beyond_the_floats_is_refused_where_it_stands() -> None:
-    """Its log density would be no number."""
+@pytest.mark.parametrize(
+    ("maker", "smaller"),
+    [
+        ("make_normal_inv_chi_sq 0 1 1e300 1e300", "make_normal_inv_chi_sq 0 1 1e300 1e7"),
+        ("make_sym_dir_mult 1e300 9007199254740993", "make_sym_dir_mult 1e290 9007199254740993"),
+        ("make_dir_mult (vector 1e308 1e308)", "make_dir_mult (vector 1e307 1e308)"),
+        ("make_beta_bernoulli 1e308 1e308", "make_beta_bernoulli 1e307 1e308"),
+    ],
+)
+def test_parameters_whose_total_is_beyond_the_floats_are_refused(maker: str, smaller: str) -> None:
+    """Densities would be no numbers, or those of another distribution."""
     venture = Venture(seed=1)
-    with pytest.raises(VentureError, match=r"nu times var must be below 1\.8e308") as caught:
-        venture.execute("[assume x ((make_normal_inv_chi_sq 0 1 1e300 1e300))]")
+    with pytest.raises(VentureError, match=r"must be below 1\.8e308") as caught:
+        venture.execute(f"[assume x (({maker}))]")
     assert caught.value.span is not None
     assert venture.list_directives() == []
-    venture.execute("[assume x ((make_normal_inv_chi_sq 0 1 1e300 1e7))]")
+    venture.execute(f"[assume x (({smaller}))]")
     assert np.isfinite(venture.log_score())

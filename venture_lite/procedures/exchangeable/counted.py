@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from venture_lite.errors import ArgumentError
 from venture_lite.procedures.domains import NON_NEGATIVE, POSITIVE, POSITIVE_INTEGER, WEIGHTS
 from venture_lite.procedures.exchangeable import joint_gradients
 from venture_lite.procedures.numeric import MOST_RATE, demanded, drawn_count, lgamma, log, log_rising, of_large_rate
@@ -65,12 +66,19 @@ class Counted:
         return dict(self.counts)
 
 
+def below_the_largest(what: str, total: float) -> None:
+    """Raises ArgumentError where a sum of parameters is beyond the floats, and no share of it is known."""
+    if not total < math.inf:
+        raise ArgumentError(f"{what} must be below 1.8e308")
+
+
 class BetaBernoulliState(Counted):
     __slots__ = ("_a", "_b")
 
     def set_arguments(self, arguments: tuple[Any, ...]) -> None:
         super().set_arguments(arguments)
         self._a, self._b = map(float, arguments)
+        below_the_largest("make_beta_bernoulli: a + b", self._a + self._b)
 
     def simulate(self, rng: np.random.Generator) -> bool:
         mass = self._a + self._b
@@ -144,6 +152,7 @@ class DirichletMultinomialState(Counted):
     def set_arguments(self, arguments: tuple[Any, ...]) -> None:
         super().set_arguments(arguments)
         self._alphas = self._prior(*arguments)
+        below_the_largest("the sum of all alphas", self._alphas.total)
 
     def simulate(self, rng: np.random.Generator) -> int:
         """As an earlier draw, in order of outcomes so that it depends on the counts alone; else from the prior."""

@@ -94,7 +94,7 @@ def test_engine_keeps_the_joint_distribution(model: Model, engine: str, draws: i
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "engine"), PAIRS)
 def test_engine_keeps_the_joint_distribution_over_many_draws(model: Model, engine: str) -> None:
-    assert_joint_distribution_is_kept(model, successive_conditional(model, engine, 2_500), engine)
+    assert_joint_distribution_is_kept(model, successive_conditional(model, engine, 4_000), engine)
 
 
 @pytest.mark.parametrize("model", [pytest.param(model, id=name) for name, model in MODELS.items()])

@@ -91,7 +91,7 @@ def test_candidates_weigh_together_what_the_interpreter_weighs(name: str, togeth
     v = loaded(name)
     v.infer(KERNEL)
     assert len(together) >= 4
-    assert "compiled" in str(v.explain(KERNEL))
+    assert "columns" in str(v.explain(KERNEL))
 
 
 @pytest.mark.thorough

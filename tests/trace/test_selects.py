@@ -101,6 +101,6 @@ def test_a_change_of_slope_moves_by_columns() -> None:
         Y=[0.2 * max(t - 12, 0) for t in range(30)],
     )
     kernel = "(slice (choices when) each 5 8 20)"
-    assert "compiled" in str(v.explain(kernel))
+    assert "columns" in str(v.explain(kernel))
     (row,) = v.infer(kernel).statistics
     assert row.transitions == 20

@@ -104,6 +104,8 @@ class CompiledMH(BlockKernel):
             return Course(ROWS, None, "nothing is learned yet")
         if self._density() is not None:
             return Course(COLUMNS, "in the free coordinates of the block")
+        if any(np.ndim(self.model.trace.value(node)) for node in nodes):
+            return Course(ROWS, None, "a vector is proposed by its coordinates together")
         return self._moves_of_choices().course(self.proposal.block, at)
 
     def step(self, nodes: list[int], at: Selection) -> bool:

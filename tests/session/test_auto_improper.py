@@ -95,6 +95,7 @@ def test_data_that_are_all_equal_have_an_improper_posterior(program: str) -> Non
         GROUPS.format("(gamma 4.2 2)", 7),
         GROUPS.format("(gamma 2 2)", "(if (= n 4) 7 8)"),
         "[assume p (beta 1 1)] for n in 1...9: [observe (flip p) true]",
+        "[assume m (normal 0 1)] [assume s (gamma 1 1)] for n in 1...3: [observe (normal m (vector s s)) (vector 1 1)]",
         "[assume r (gamma 1 1)] for n in 1...9: [observe (poisson r) 0]",
     ],
 )

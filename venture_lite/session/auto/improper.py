@@ -29,6 +29,7 @@ from venture_lite.interpreter.sources import application_nodes, computed_from, s
 from venture_lite.procedures.distributions.improper import FLAT, FLAT_ABOVE, FLAT_BELOW
 from venture_lite.procedures.transforms import REAL
 from venture_lite.trace.trace import Trace
+from venture_lite.values import is_number
 
 FAR, FURTHER = 1e20, 1e40
 SLACK = 0.05
@@ -83,7 +84,7 @@ def _locations(trace: Trace, scale: int, reals: Container[int]) -> dict[int, flo
         if trace.is_observed(node):
             value, read = trace.value(node), [_choice(trace, parent) for parent in application_nodes(trace, node)]
             locations = [parent for parent in read if parent is not None and parent in reals]
-            if len(locations) != 1 or found.setdefault(locations[0], value) != value:
+            if not is_number(value) or len(locations) != 1 or found.setdefault(locations[0], value) != value:
                 return {}
     return found
 
